@@ -1,0 +1,32 @@
+"""Class trees of maximum separating margin.
+
+``MarginTreeClassifier`` learns a binary tree over the classes and classifies by walking it; the ways to
+divide a node's classes are in ``margintree.splits``.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from margintree.class_tree import ClassTree
+    from margintree.estimators.margin_tree import MarginTreeClassifier
+
+__version__ = "0.1.0"
+
+__all__ = ["ClassTree", "MarginTreeClassifier", "__version__"]
+
+# Imported on first use, so that the command line answers at once.
+_HOMES = {
+    "ClassTree": "margintree.class_tree",
+    "MarginTreeClassifier": "margintree.estimators.margin_tree",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

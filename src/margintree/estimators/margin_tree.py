@@ -1,0 +1,297 @@
+"""MarginTreeClassifier: the class tree of maximum separating margin."""
+
+import warnings
+from collections.abc import Callable
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from margintree.estimators.callbacks import CallbackSupportMixin, FitProgress, with_callbacks
+from margintree.estimators.training_data import TrainingData, gamma_value, kernel_set, linear_set, prepare
+from margintree.prediction.kernel_tree import KernelTree
+from margintree.prediction.linear_tree import LinearTree
+from margintree.solvers.kernel_function import KernelFunction
+from margintree.splits import SPLITS, Split
+from margintree.structures.grow import GrownTree, grow
+
+
+class MarginTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Classify by walking a binary tree over the classes, learned by maximum separating margin.
+
+    Each internal node divides its classes into the two groups that a support vector machine separates
+    best, and keeps that machine to send a row left or right. A prediction evaluates one decision
+    function per level. The method is MSM of Yang & Tsang, "Hierarchical Maximum Margin Learning for
+    Multi-Class Classification".
+
+    Parameters
+    ----------
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
+        A callable gets two sets of rows and returns their kernel matrix.
+    C : float, default=1.0
+        Weight of the squared hinge loss, C/2 sum_j s_j max(0, 1 - z_j f(x_j))^2. liblinear's C is half
+        of this.
+    gamma : {"scale", "auto"} or float, default="scale"
+        Of the "rbf" and "poly" kernels. "scale" is 1 / (n_features * variance of X).
+    degree : float, default=3
+        Of the "poly" kernel.
+    coef0 : float, default=0.0
+        Of the "poly" kernel.
+    split : str or split object, default="best_first"
+        How a node divides its classes: "best_first", "alternating", "relaxation", "paper", "exhaustive",
+        "random", "centroid", or an object of ``margintree.splits``.
+    balance : float in [0, 1), default=0.3
+        Part of a node's rows by which its two sides may differ. Small values give shallow trees and fast
+        predictions, large ones leave the margin more choice. A single class that outweighs it widens it.
+    fit_intercept : bool, default=True
+        Add a constant feature (with a kernel, add 1 to it). Its weight is part of the norm.
+    tol : float, default=1e-3
+        Relative duality gap of each node's machine.
+    max_iter : int, default=1000
+        Passes over a node's rows for one machine.
+    cache_size : float, default=1000
+        Megabytes for the kernel values of one node.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of the loss. The sizes that ``balance`` compares do not change.
+    n_jobs : int or None, default=None
+        Threads that work on nodes. The tree is the same for any number.
+    random_state : int, RandomState or None, default=None
+        Steers the order of coordinate descent, and splits that draw at random.
+    verbose : int, default=0
+        Print a line per node.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    tree_ : ClassTree
+        The structure; its leaves number ``classes_``.
+    node_records_ : list of NodeRecord
+        One per internal node, in preorder: the root first.
+    n_iter_ : int
+        Passes over the rows at the node that took most.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only where X has feature names.
+
+    References
+    ----------
+    J.-B. Yang and I. W. Tsang, Hierarchical Maximum Margin Learning for Multi-Class Classification.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MarginTreeClassifier(C=10, random_state=0).fit(X, y)
+    >>> float(model.score(X, y)) > 0.9
+    True
+    >>> model.n_evaluations(X[[0, 100]])
+    array([1, 2])
+    >>> print(model.tree_.to_text(["setosa", "versicolor", "virginica"]))  # doctest: +SKIP
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [StrOptions({"linear", "rbf", "poly", "precomputed"}), callable],
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "degree": [Interval(Real, 0.0, None, closed="neither")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "split": [StrOptions(set(SPLITS)), HasMethods("split")],
+        "balance": [Interval(Real, 0.0, 1.0, closed="left")],
+        "fit_intercept": ["boolean"],
+        "tol": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "n_jobs": [Integral, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        kernel: str | Callable[[Any, Any], Any] = "linear",
+        *,
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        split: str | Split = "best_first",
+        balance: float = 0.3,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        cache_size: float = 1000,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.split = split
+        self.balance = balance
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @with_callbacks
+    @_fit_context(prefer_skip_nested_validation=True)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the tree.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With ``kernel="precomputed"`` the kernel matrix, of shape (n_samples, n_samples).
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None
+            Weight 2 is the same as a row that stands there twice, weight 0 as one that is absent.
+
+        Returns
+        -------
+        self
+        """
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=False if self.kernel == "precomputed" else "csr",
+            accept_large_sparse=False,
+            dtype=np.float64,
+            order="C",
+        )
+        check_classification_targets(y)
+        pairwise = self.kernel == "precomputed"
+        if pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"With kernel='precomputed' fit needs a square matrix of kernel values between all pairs of rows; "
+                f"got shape {X.shape}."
+            )
+        data = prepare(X, y, sample_weight, C=self.C, class_weight=self.class_weight, pairwise=pairwise)
+        progress = FitProgress(self, len(data.classes) - 1, X, y)
+        function = self._kernel_function(data)
+        if function is None:
+            training_set = linear_set(data, fit_intercept=self.fit_intercept)
+        else:
+            training_set = kernel_set(data, function, cache_size=self.cache_size)
+        grown = grow(
+            training_set,
+            SPLITS[self.split] if isinstance(self.split, str) else self.split,
+            balance=self.balance,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
+            n_threads=effective_n_jobs(self.n_jobs),
+            on_node=progress.node_done,
+        )
+        self.classes_ = data.classes
+        self.tree_ = grown.tree
+        self.node_records_ = grown.records
+        self.n_iter_ = max(record.n_iter for record in grown.records)
+        if function is None:
+            self._model = LinearTree.from_classifiers(grown.tree, grown.classifiers, X.shape[1])
+        else:
+            self._model = KernelTree.from_classifiers(
+                grown.tree, grown.classifiers, function, data.X, data.original_row
+            )
+        self._warn_of_open_gaps(grown)
+        progress.finish()
+        return self
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class of each row: that of the leaf it reaches.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With ``kernel="precomputed"`` the kernel values between the rows and all training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        leaves = self._leaves(X)
+        return np.asarray(self.classes_[self.tree_.leaf_class[leaves]])
+
+    def decision_path(self, X: Any) -> sp.csr_array:
+        """Return which nodes each row passes, the root and the leaf included.
+
+        Returns
+        -------
+        csr_array of shape (n_samples, n_nodes)
+            1 where a row passes a node.
+        """
+        node = self._leaves(X).astype(np.int64)
+        depth = self.tree_.depth[node].astype(np.int64)
+        indptr = np.concatenate([[0], np.cumsum(depth + 1)])
+        indices = np.empty(indptr[-1], dtype=np.int64)
+        rows = np.arange(len(node))
+        while len(rows):
+            # Each row writes its path from the leaf upwards: parents have smaller numbers.
+            indices[indptr[rows] + self.tree_.depth[node[rows]]] = node[rows]
+            node[rows] = self.tree_.parent[node[rows]]
+            rows = rows[node[rows] >= 0]
+        return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(node), self.tree_.n_nodes))
+
+    def n_evaluations(self, X: Any) -> npt.NDArray[np.int64]:
+        """Return how many decision functions the prediction of each row evaluates.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        return self.tree_.depth[self._leaves(X)].astype(np.int64)
+
+    def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
+        check_is_fitted(self)
+        X = validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse=False if self.kernel == "precomputed" else "csr",
+            accept_large_sparse=False,
+            dtype=np.float64,
+            order="C",
+        )
+        return self._model.leaves(X)
+
+    def _kernel_function(self, data: TrainingData) -> KernelFunction | None:
+        if self.kernel == "linear":
+            return None
+        gamma = gamma_value(self.gamma, data) if self.kernel in ("rbf", "poly") else 1.0
+        return KernelFunction(self.kernel, gamma, self.degree, self.coef0, self.fit_intercept)
+
+    def _warn_of_open_gaps(self, grown: GrownTree) -> None:
+        gaps = [record.duality_gap for record in grown.records]
+        n_open = sum(gap > self.tol for gap in gaps)
+        if n_open:
+            warnings.warn(
+                f"{n_open} of {len(gaps)} nodes stopped at max_iter={self.max_iter} with a relative duality gap of up "
+                f"to {max(gaps):.2g}, above tol={self.tol:g}. Increase max_iter, scale the features, or lower C.",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.kernel != "precomputed"
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags

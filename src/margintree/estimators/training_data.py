@@ -1,0 +1,87 @@
+"""From validated user data to a training set: weights, order by class, kernel parameters."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.validation import _check_sample_weight
+
+from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.kernel_source import KernelSource
+from margintree.solvers.solution import Array
+from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet, TrainingSet
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingData:
+    """Rows with positive weight, sorted by class.
+
+    ``original_row`` tells where each row stood in the user's data.
+    """
+
+    X: Any
+    classes: npt.NDArray[Any]
+    class_start: npt.NDArray[np.int64]
+    sample_weight: Array
+    cost: Array
+    original_row: npt.NDArray[np.int64]
+
+
+def prepare(
+    X: Any, y: npt.NDArray[Any], sample_weight: Any, *, C: float, class_weight: Any, pairwise: bool
+) -> TrainingData:
+    """Drop rows of weight zero, sort the others by class, and give each its cost.
+
+    A row of weight zero counts as absent: a class that has no other rows is not learned.
+    """
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    kept = np.flatnonzero(weight > 0.0)
+    classes, codes = np.unique(y[kept], return_inverse=True)
+    if len(classes) < 2:
+        raise ValueError(
+            f"A class tree needs at least 2 classes with rows of positive weight; got {len(classes)} class"
+            f"{'' if len(classes) == 1 else 'es'}: {classes.tolist()}."
+        )
+    order = np.argsort(codes, kind="stable")
+    rows = kept[order]
+    codes, weight = codes[order], weight[rows]
+    class_start = np.searchsorted(codes, np.arange(len(classes) + 1))
+    factors = np.ones(len(classes))
+    if class_weight is not None:
+        # With sample weights "balanced" counts weight, so that weight 2 stays a duplicated row.
+        factors = compute_class_weight(class_weight, classes=classes, y=classes[codes], sample_weight=weight)
+    X = X[np.ix_(rows, rows)] if pairwise else X[rows]
+    return TrainingData(X, classes, class_start, weight, C * weight * factors[codes], rows)
+
+
+def linear_set(data: TrainingData, *, fit_intercept: bool) -> LinearTrainingSet:
+    """Return the training set of a linear model."""
+    X = sp.csr_array(data.X) if sp.issparse(data.X) else data.X
+    return LinearTrainingSet(X, data.class_start, data.sample_weight, data.cost, fit_intercept=fit_intercept)
+
+
+def kernel_set(data: TrainingData, function: KernelFunction, *, cache_size: float) -> TrainingSet:
+    """Return the training set of a kernel model."""
+    source = KernelSource(function, data.X, cache_size)
+    return KernelTrainingSet(source, data.class_start, data.sample_weight, data.cost)
+
+
+def gamma_value(gamma: float | str, data: TrainingData) -> float:
+    """Return gamma as a number: "scale" is 1 / (n_features * variance of X), "auto" 1 / n_features.
+
+    The variance counts rows by their weight, so that weight 2 stays a duplicated row.
+    """
+    if not isinstance(gamma, str):
+        return float(gamma)
+    n_features = data.X.shape[1]
+    if gamma == "auto":
+        return 1.0 / n_features
+    total = data.sample_weight.sum() * n_features
+    squares = data.X.multiply(data.X) if sp.issparse(data.X) else data.X * data.X
+    mean = float(np.sum(data.sample_weight @ data.X)) / total
+    variance = float(np.sum(data.sample_weight @ squares)) / total - mean**2
+    # A matrix of one repeated value has no scale; rounding may leave a trace of variance behind.
+    return 1.0 / (n_features * variance) if variance > 1e-12 * mean**2 else 1.0

@@ -1,0 +1,1 @@
+"""Fitted models as flat arrays, and the walk from the root to a leaf."""

@@ -1,0 +1,1 @@
+"""Solvers: a stated problem in, its solution and a convergence record out."""

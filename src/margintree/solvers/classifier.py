@@ -1,0 +1,28 @@
+"""The binary classifier at one node, as training leaves it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree.solvers.solution import Array
+
+
+@dataclass(frozen=True, eq=False)
+class LinearClassifier:
+    """w over the columns in use, and the intercept; a positive value means left."""
+
+    columns: npt.NDArray[np.int64]
+    weights: Array
+    intercept: float
+
+
+@dataclass(frozen=True, eq=False)
+class KernelClassifier:
+    """Coefficients a_j t_j of the support vectors, by training row; a positive value means left."""
+
+    row_index: npt.NDArray[np.int64]
+    coefficients: Array
+
+
+NodeClassifier = LinearClassifier | KernelClassifier

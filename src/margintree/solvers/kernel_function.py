@@ -1,0 +1,55 @@
+"""Kernel functions: named ones and callables, with the constant that stands for an intercept."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
+
+from margintree.solvers.solution import Array
+
+Kernel = str | Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class KernelFunction:
+    """k(x, y), plus 1 where there is an intercept.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "poly", "precomputed"} or callable
+        With "precomputed" there is nothing to evaluate: ``finish`` is applied to the given values.
+    gamma, degree, coef0 : float
+        Of exp(-gamma |x - y|^2) and (gamma x'y + coef0)^degree.
+    fit_intercept : bool
+    """
+
+    kernel: Kernel
+    gamma: float = 1.0
+    degree: float = 3
+    coef0: float = 0.0
+    fit_intercept: bool = False
+
+    def __call__(self, A: Any, B: Any) -> Array:
+        """Return the kernel values between two sets of rows."""
+        if self.kernel == "rbf":
+            return self.finish(rbf_kernel(A, B, gamma=self.gamma))
+        if self.kernel == "poly":
+            return self.finish(polynomial_kernel(A, B, gamma=self.gamma, degree=self.degree, coef0=self.coef0))
+        assert callable(self.kernel)
+        values = np.asarray(self.kernel(A, B), dtype=np.float64)
+        if values.shape != (A.shape[0], B.shape[0]):
+            raise ValueError(
+                f"The kernel function returned an array of shape {values.shape} for {A.shape[0]} and "
+                f"{B.shape[0]} rows; expected {(A.shape[0], B.shape[0])}."
+            )
+        return self.finish(values)
+
+    def finish(self, values: Array) -> Array:
+        """Add the intercept's 1 and refuse values that no kernel has."""
+        if not np.isfinite(values).all():
+            raise ValueError(
+                "The kernel gave values that are not finite. Scale the features, or lower gamma, degree or coef0."
+            )
+        return np.ascontiguousarray(values + 1.0 if self.fit_intercept else values)

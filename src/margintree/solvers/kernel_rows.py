@@ -1,0 +1,178 @@
+"""Nodes with a kernel: coordinate descent on the dual, reading kernel rows.
+
+Rows come from one matrix where it fits into the cache. Where it does not, a bounded number of rows is
+held; the compiled sweep stops at a row that is missing, the row is computed together with those that
+the sweep will ask for next, and the sweep goes on where it stopped. Rows used since the last round
+of evictions are spared (second chance).
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import kernels
+from margintree.solvers.kernel_source import KernelSource
+from margintree.solvers.node_rows import Matrix, NodeRows
+from margintree.solvers.solution import Array, SVMSolution
+
+# Rows computed in one go when one is missing: enough for a matrix product to pay.
+FETCH = 32
+# Coordinates of phi below this share of the largest eigenvalue are rounding noise.
+EIGENVALUE_FLOOR = 1e-12
+
+
+class KernelRows(NodeRows):
+    """Rows known through their kernel values.
+
+    Parameters
+    ----------
+    source : KernelSource
+    row_index : ndarray of shape (n_rows,)
+        Which training rows these are.
+    class_start, ridge, seed
+        See ``NodeRows``.
+    """
+
+    def __init__(
+        self,
+        source: KernelSource,
+        row_index: npt.NDArray[np.int64],
+        class_start: npt.NDArray[np.int64],
+        ridge: Array,
+        seed: int,
+    ) -> None:
+        super().__init__(class_start, ridge, seed)
+        self.source = source
+        self.row_index = row_index
+        n = len(row_index)
+        self.holds_all = source.fits(n)
+        if self.holds_all:
+            self._gram = source.block(row_index, row_index)
+            self._slot = np.arange(n)
+            diagonal = self._gram.diagonal()
+        else:
+            capacity = min(n, max(2 * FETCH, source.max_entries // n))
+            self._gram = np.empty((capacity, n))
+            self._slot = np.full(n, -1)
+            self._holder = np.full(capacity, -1)
+            self._next = 0
+            diagonal = source.diagonal(row_index)
+        if diagonal.min() < 0.0:
+            raise ValueError(
+                f"The kernel has k(x, x) = {diagonal.min():.3g} < 0 for a training row, so it is not a kernel. "
+                "Give a positive semi-definite one."
+            )
+        self._recent = np.zeros(len(self._gram), dtype=np.uint8)
+        self._curvature = diagonal + ridge
+        self._coordinates: Array | None = None
+
+    def solve(
+        self,
+        labelling: Array,
+        *,
+        tol: float,
+        max_iter: int,
+        cutoff: float = np.inf,
+        start: SVMSolution | None = None,
+    ) -> SVMSolution:
+        alpha = self.starting_alpha(labelling, start)
+        signed, n_iter, primal, dual = self._descend(np.outer(labelling, labelling), alpha, tol, max_iter, cutoff)
+        decision = signed * labelling[self.classes]
+        return SVMSolution(alpha, decision, labelling, primal, dual, float(alpha @ signed), n_iter)
+
+    def solve_planes(
+        self, planes: Array, mu: Array, *, tol: float, max_iter: int, alpha: Array | None = None
+    ) -> SVMSolution:
+        alpha = np.zeros(self.n_rows) if alpha is None else alpha.copy()
+        coupling = (planes.T * mu) @ planes
+        signed, n_iter, primal, dual = self._descend(coupling, alpha, tol, max_iter, np.inf)
+        return SVMSolution(alpha, signed, None, primal, dual, float(alpha @ signed), n_iter)
+
+    def _descend(
+        self, coupling: Array, alpha: Array, tol: float, max_iter: int, cutoff: float
+    ) -> tuple[Array, int, float, float]:
+        """Run coordinate descent from ``alpha``, in place; see ``margintree.kernels.kernel_dual``."""
+        signed = np.zeros(self.n_rows)
+        first = 0
+        while True:
+            missing = kernels.kernel_dual.signed_decisions(
+                self._gram, self._slot, self.classes, self.class_start, coupling, alpha, signed, first
+            )
+            if missing < 0:
+                break
+            self._fetch(missing + np.flatnonzero(alpha[missing:]))
+            first = missing
+        n_iter = 0
+        resume = np.zeros(2)
+        while True:
+            done, primal, dual, missing = kernels.kernel_dual.sweeps(
+                self._gram,
+                self._slot,
+                self._recent,
+                self.classes,
+                self.class_start,
+                coupling,
+                self.ridge,
+                self._curvature,
+                alpha,
+                signed,
+                tol,
+                cutoff,
+                max_iter - n_iter,
+                resume,
+            )
+            n_iter += done
+            if missing < 0:
+                return signed, n_iter, primal, dual
+            gradient = signed[missing:] - 1.0 + self.ridge[missing:] * alpha[missing:]
+            gains = np.where((alpha[missing:] > 0.0) | (gradient < 0.0), gradient**2, 0.0) / self._curvature[missing:]
+            self._fetch(missing + np.flatnonzero(gains >= resume[1]))
+
+    def _fetch(self, wanted: npt.NDArray[np.int64]) -> None:
+        """Compute the first few rows of ``wanted`` that are not held."""
+        rows = wanted[self._slot[wanted] < 0][:FETCH]
+        fresh = self.source.block(self.row_index[rows], self.row_index)
+        for row, kernel_row in zip(rows, fresh, strict=True):
+            while self._recent[self._next]:
+                self._recent[self._next] = 0
+                self._next = (self._next + 1) % len(self._gram)
+            if self._holder[self._next] >= 0:
+                self._slot[self._holder[self._next]] = -1
+            self._gram[self._next] = kernel_row
+            self._holder[self._next] = row
+            self._slot[row] = self._next
+            # A row that was just computed is spared until it has been used.
+            self._recent[self._next] = 1
+            self._next = (self._next + 1) % len(self._gram)
+
+    def class_gram(self, coefficients: Array) -> Array:
+        result = np.zeros((self.n_classes, self.n_classes))
+        first = 0
+        while True:
+            missing = kernels.kernel_dual.class_gram(
+                self._gram, self._slot, self.classes, self.class_start, coefficients, result, first
+            )
+            if missing < 0:
+                return 0.5 * (result + result.T)
+            self._fetch(missing + np.flatnonzero(coefficients[missing:]))
+            first = missing
+
+    def class_vectors(self, coefficients: Array) -> Matrix:
+        """Return V in the eigenvectors of the kernel matrix (footnote 1 of the paper)."""
+        if self._coordinates is None:
+            if not self.holds_all:
+                raise ValueError(
+                    f"The eigen-decomposition of a kernel matrix over {self.n_rows} rows needs "
+                    f"{8 * self.n_rows**2 / 2**20:.0f} MB, more than cache_size allows. Increase cache_size, "
+                    "or use RelaxationSplit(oracle='gram'), which needs no coordinates."
+                )
+            eigenvalues, vectors = np.linalg.eigh(self._gram)
+            kept = eigenvalues > EIGENVALUE_FLOOR * eigenvalues[-1]
+            self._coordinates = vectors[:, kept] * np.sqrt(eigenvalues[kept])
+        return np.asarray(np.add.reduceat(self._coordinates * coefficients[:, None], self.class_start[:-1], axis=0))
+
+    def class_norms(self, coefficients: Array) -> Array:
+        return np.sqrt(np.maximum(0.0, self.class_gram(coefficients).diagonal()))
+
+    def class_means(self) -> Matrix:
+        eigenvalues, vectors = np.linalg.eigh(self.class_gram(self.mean_coefficients()))
+        return np.asarray(vectors * np.sqrt(np.maximum(eigenvalues, 0.0)))

@@ -1,0 +1,150 @@
+"""Nodes with explicit features: dual coordinate descent, with Newton's method as a finish.
+
+No kernel matrix exists here. A node keeps a copy of its own rows that has only the columns in use, so
+that the deep nodes of a sparse problem work on small arrays.
+"""
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from margintree import kernels
+from margintree.solvers.newton import newton
+from margintree.solvers.node_rows import Matrix, NodeRows
+from margintree.solvers.solution import Array, SVMSolution
+
+# Newton needs a features x features matrix. Up to this many features one step costs no more than a
+# few hundred epochs of coordinate descent.
+NEWTON_FEATURES = 600
+NEWTON_ITERATIONS = 60
+# Coordinate descent gets at least this many epochs before Newton takes over.
+EPOCHS_BEFORE_NEWTON = 30
+# Sparse rows with few columns and at least this share of non-zeros are handled faster as dense ones.
+DENSE_SHARE = 0.1
+
+
+class LinearRows(NodeRows):
+    """Rows with phi(x) = x.
+
+    Parameters
+    ----------
+    features : ndarray or csr_array of shape (n_rows, n_columns)
+        The node's own copy, without unused columns, with the constant column where there is one.
+    columns : ndarray of shape (n_columns,)
+        Which column of the training matrix each one is.
+    class_start, ridge, seed
+        See ``NodeRows``.
+    """
+
+    def __init__(
+        self,
+        features: Matrix,
+        columns: npt.NDArray[np.int64],
+        class_start: npt.NDArray[np.int64],
+        ridge: Array,
+        seed: int,
+    ) -> None:
+        super().__init__(class_start, ridge, seed)
+        n_rows, n_columns = features.shape
+        if sp.issparse(features) and n_columns <= NEWTON_FEATURES and features.nnz >= DENSE_SHARE * n_rows * n_columns:
+            features = features.toarray()
+        self.features = features
+        self.columns = columns
+        self._rows = layout(features)
+        self._squared_norms = kernels.rows.squared_norms(self._rows, n_rows)
+
+    def solve(
+        self,
+        labelling: Array,
+        *,
+        tol: float,
+        max_iter: int,
+        cutoff: float = np.inf,
+        start: SVMSolution | None = None,
+    ) -> SVMSolution:
+        signs = labelling[self.classes]
+        alpha = self.starting_alpha(labelling, start)
+        weights = np.zeros(self.features.shape[1])
+        if start is not None:
+            kernels.linear_dual.accumulate(self._rows, alpha * signs, weights)
+        decision = np.empty(self.n_rows)
+        newton_pays = isinstance(self.features, np.ndarray) and self.features.shape[1] <= NEWTON_FEATURES
+        epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, self.features.shape[1])) if newton_pays else max_iter
+        n_iter, primal, dual = kernels.linear_dual.solve(
+            self._rows, signs, self.ridge, self._squared_norms, alpha, weights, decision, tol, cutoff, epochs, self.seed
+        )
+        if newton_pays and primal - dual > tol * primal and dual <= cutoff:
+            steps, weights, alpha, decision, primal, dual = newton(
+                self.features, signs, self.ridge, weights, tol, cutoff, NEWTON_ITERATIONS
+            )
+            n_iter += steps
+        return SVMSolution(alpha, decision, labelling, primal, dual, float(weights @ weights), n_iter, weights)
+
+    def solve_planes(
+        self, planes: Array, mu: Array, *, tol: float, max_iter: int, alpha: Array | None = None
+    ) -> SVMSolution:
+        signs = np.ones(self.n_rows)
+        alpha = np.zeros(self.n_rows) if alpha is None else alpha.copy()
+        used = mu > 0.0
+        mix = np.ascontiguousarray((planes[used] * np.sqrt(mu[used])[:, None]).T)
+        rows = (self._rows, self.classes, mix)
+        weights = np.zeros((self.features.shape[1], mix.shape[1]))
+        kernels.linear_dual.accumulate(rows, alpha, weights)
+        signed = np.empty(self.n_rows)
+        # |psi(x)|^2 = |x|^2 sum_m mu_m = |x|^2.
+        newton_pays = isinstance(self.features, np.ndarray) and weights.size <= NEWTON_FEATURES
+        epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, weights.size)) if newton_pays else max_iter
+        n_iter, primal, dual = kernels.linear_dual.solve(
+            rows, signs, self.ridge, self._squared_norms, alpha, weights, signed, tol, np.inf, epochs, self.seed
+        )
+        if newton_pays and primal - dual > tol * primal:
+            psi = (self.features[:, :, None] * mix[self.classes][:, None, :]).reshape(self.n_rows, -1)
+            steps, flat, alpha, signed, primal, dual = newton(
+                psi, signs, self.ridge, weights.reshape(-1), tol, np.inf, NEWTON_ITERATIONS
+            )
+            n_iter += steps
+            weights = flat.reshape(weights.shape)
+        return SVMSolution(alpha, signed, None, primal, dual, float(np.sum(weights**2)), n_iter)
+
+    def class_vectors(self, coefficients: Array) -> Matrix:
+        if isinstance(self.features, np.ndarray):
+            return np.asarray(np.add.reduceat(self.features * coefficients[:, None], self.class_start[:-1], axis=0))
+        selection = sp.csr_array(
+            (coefficients, np.arange(self.n_rows), self.class_start), shape=(self.n_classes, self.n_rows)
+        )
+        return selection @ self.features
+
+    def class_gram(self, coefficients: Array) -> Array:
+        vectors = self.class_vectors(coefficients)
+        gram = vectors @ vectors.T
+        return gram if isinstance(gram, np.ndarray) else gram.toarray()
+
+    def class_norms(self, coefficients: Array) -> Array:
+        vectors = self.class_vectors(coefficients)
+        squares = vectors * vectors if isinstance(vectors, np.ndarray) else vectors.multiply(vectors)
+        return np.sqrt(np.asarray(squares.sum(axis=1)).reshape(-1))
+
+    def class_means(self) -> Matrix:
+        return self.class_vectors(self.mean_coefficients())
+
+
+def layout(features: Matrix) -> tuple[npt.NDArray[np.generic], ...]:
+    """Return the arrays that the compiled loops read; see ``margintree.kernels.rows``.
+
+    They are read-only views, so that a user's read-only array and a writable one run the same
+    compiled code.
+    """
+    if isinstance(features, np.ndarray):
+        return (read_only(np.ascontiguousarray(features)),)
+    return (
+        read_only(features.indptr.astype(np.int64, copy=False).view(np.uint64)),
+        read_only(features.indices.astype(np.int32, copy=False).view(np.uint32)),
+        read_only(features.data),
+    )
+
+
+def read_only(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
+    """Return a view that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -1,0 +1,96 @@
+"""The rows of one node, sorted by class, and the problems that can be solved on them.
+
+Two kinds follow: ``LinearRows`` keeps explicit features, ``KernelRows`` reads kernel rows. A split
+sees only what is declared here.
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from margintree.solvers.solution import Array, SVMSolution
+
+Matrix = Array | sp.csr_array
+
+
+class NodeRows(ABC):
+    """Rows phi(x_j) with their classes and their ridge r_j = 1 / (C s_j).
+
+    Parameters
+    ----------
+    class_start : ndarray of shape (n_classes + 1,)
+        The rows of class k are ``class_start[k] : class_start[k + 1]``.
+    ridge : ndarray of shape (n_rows,)
+    seed : int
+        Steers the order of coordinate descent.
+    """
+
+    def __init__(self, class_start: npt.NDArray[np.int64], ridge: Array, seed: int) -> None:
+        self.class_start = class_start
+        self.ridge = ridge
+        self.seed = seed
+        self.classes = np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
+
+    @property
+    def n_rows(self) -> int:
+        return len(self.ridge)
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.class_start) - 1
+
+    @abstractmethod
+    def solve(
+        self,
+        labelling: Array,
+        *,
+        tol: float,
+        max_iter: int,
+        cutoff: float = np.inf,
+        start: SVMSolution | None = None,
+    ) -> SVMSolution:
+        """Solve the SVM of a labelling: P(z) of the design, eq. 3 of the paper.
+
+        ``start`` is the solution for another labelling; the run ends early once P(z) is known to lie
+        above ``cutoff``.
+        """
+
+    @abstractmethod
+    def solve_planes(
+        self, planes: Array, mu: Array, *, tol: float, max_iter: int, alpha: Array | None = None
+    ) -> SVMSolution:
+        """Solve the SVM whose kernel is sum_m mu_m K * z^m z^m', problem (9) for fixed mu."""
+
+    @abstractmethod
+    def class_gram(self, coefficients: Array) -> Array:
+        """Return G_kl = V_k'V_l with V_k = sum_{j in class k} coefficients_j phi(x_j)."""
+
+    @abstractmethod
+    def class_vectors(self, coefficients: Array) -> Matrix:
+        """Return V in explicit coordinates of phi, one row per class."""
+
+    @abstractmethod
+    def class_norms(self, coefficients: Array) -> Array:
+        """Return |V_k| of every class."""
+
+    @abstractmethod
+    def class_means(self) -> Matrix:
+        """Return the class means in coordinates that keep their inner products, one row per class."""
+
+    def mean_coefficients(self) -> Array:
+        """Return the weight of each row in its class mean; rows count by their weight in the loss."""
+        weights = 1.0 / self.ridge
+        return np.asarray(weights / np.add.reduceat(weights, self.class_start[:-1])[self.classes])
+
+    def starting_alpha(self, labelling: Array, start: SVMSolution | None) -> Array:
+        """Carry the dual variables over from another labelling; classes that changed side start at 0."""
+        if start is None or start.labelling is None:
+            return np.zeros(self.n_rows)
+        same = labelling == start.labelling
+        rows_same = np.repeat(same, np.diff(self.class_start))
+        # z and -z are one split: keep the larger part.
+        if 2 * np.count_nonzero(rows_same) < self.n_rows:
+            rows_same = ~rows_same
+        return np.where(rows_same, start.alpha, 0.0)

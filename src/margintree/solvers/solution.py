@@ -1,0 +1,59 @@
+"""What a solver returns, and the warning for one that stopped early."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class SVMSolution:
+    """An approximate solution of the L2-loss SVM, with the proof of how good it is.
+
+    Attributes
+    ----------
+    alpha : ndarray of shape (n_rows,)
+        Dual variables.
+    decision : ndarray of shape (n_rows,)
+        The values w'phi(x_j); for several planes the signed values w'psi(x_j).
+    labelling : ndarray of shape (n_classes,) or None
+        The sign of each class, None for several planes.
+    objective, dual_objective : float
+        Primal and dual value. The optimum lies between them.
+    squared_norm : float
+        |w|^2.
+    n_iter : int
+        Passes over the rows.
+    weights : ndarray of shape (n_features,) or None
+        w, where the features are explicit.
+    """
+
+    alpha: Array
+    decision: Array
+    labelling: Array | None
+    objective: float
+    dual_objective: float
+    squared_norm: float
+    n_iter: int
+    weights: Array | None = None
+
+    @property
+    def duality_gap(self) -> float:
+        """Relative duality gap, (primal - dual) / primal."""
+        return max(0.0, (self.objective - self.dual_objective) / self.objective)
+
+
+def warn_if_not_converged(solution: SVMSolution, tol: float, what: str) -> None:
+    """Give a ConvergenceWarning that names the gap when it is above ``tol``."""
+    if solution.duality_gap > tol:
+        warnings.warn(
+            f"{what} stopped after {solution.n_iter} iterations with a relative duality gap of "
+            f"{solution.duality_gap:.2g}, above tol={tol:g}. Increase max_iter, scale the features, "
+            "or lower C.",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

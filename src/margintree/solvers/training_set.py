@@ -1,0 +1,113 @@
+"""The training rows, sorted by class, and the part of them that a node sees."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from margintree import kernels
+from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
+from margintree.solvers.kernel_rows import KernelRows
+from margintree.solvers.kernel_source import KernelSource
+from margintree.solvers.linear_rows import LinearRows, layout
+from margintree.solvers.node_rows import Matrix, NodeRows
+from margintree.solvers.solution import Array, SVMSolution
+
+Index = npt.NDArray[np.int64]
+
+
+class TrainingSet(ABC):
+    """Rows sorted by class with their weights.
+
+    Parameters
+    ----------
+    class_start : ndarray of shape (n_classes + 1,)
+        The rows of class k are ``class_start[k] : class_start[k + 1]``.
+    sample_weight : ndarray of shape (n_rows,)
+        Weights s_j; their sums are the sizes n_k of the classes.
+    cost : ndarray of shape (n_rows,)
+        C times the sample weight times the class weight: the factor of the row's loss.
+    """
+
+    def __init__(self, class_start: Index, sample_weight: Array, cost: Array) -> None:
+        self.class_start = class_start
+        self.sizes = np.add.reduceat(sample_weight, class_start[:-1])
+        self.ridge = 1.0 / cost
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.class_start) - 1
+
+    def rows_of(self, classes: Index) -> tuple[Index, Index]:
+        """Return the rows of the given classes, in their order, and where each class starts."""
+        lengths = (self.class_start[1:] - self.class_start[:-1])[classes]
+        start = np.concatenate([[0], np.cumsum(lengths)])
+        offsets = np.repeat(self.class_start[classes] - start[:-1], lengths)
+        return np.arange(start[-1]) + offsets, start
+
+    @abstractmethod
+    def node_rows(self, classes: Index, seed: int) -> NodeRows:
+        """Return the rows of a node that holds the given classes."""
+
+    @abstractmethod
+    def classifier(self, rows: NodeRows, solution: SVMSolution) -> NodeClassifier:
+        """Return what prediction needs of a node's solution."""
+
+
+class LinearTrainingSet(TrainingSet):
+    """Rows with explicit features, dense or CSR; a constant feature supplies the intercept."""
+
+    def __init__(
+        self, X: Matrix, class_start: Index, sample_weight: Array, cost: Array, *, fit_intercept: bool
+    ) -> None:
+        super().__init__(class_start, sample_weight, cost)
+        self.X = X
+        self.fit_intercept = fit_intercept
+        self._arrays = layout(X)
+
+    def node_rows(self, classes: Index, seed: int) -> LinearRows:
+        row_index, start = self.rows_of(classes)
+        n_columns = self.X.shape[1]
+        features: Matrix
+        if isinstance(self.X, np.ndarray):
+            columns = np.arange(n_columns)
+            features = np.empty((len(row_index), n_columns + self.fit_intercept))
+            features[:, :n_columns] = self.X[row_index]
+            if self.fit_intercept:
+                features[:, n_columns] = 1.0
+        else:
+            indptr, indices, values = self._arrays
+            columns, stored = kernels.gather.used_columns(indptr, indices, row_index, n_columns)
+            indptr, indices, values = kernels.gather.gather(
+                indptr, indices, values, row_index, columns, stored, n_columns, self.fit_intercept
+            )
+            features = sp.csr_array(
+                (values, indices, indptr), shape=(len(row_index), len(columns) + self.fit_intercept), copy=False
+            )
+        return LinearRows(features, columns, start, self.ridge[row_index], seed)
+
+    def classifier(self, rows: NodeRows, solution: SVMSolution) -> LinearClassifier:
+        assert isinstance(rows, LinearRows) and solution.weights is not None
+        weights = solution.weights[: len(rows.columns)]
+        kept = np.flatnonzero(weights)
+        intercept = float(solution.weights[-1]) if self.fit_intercept else 0.0
+        return LinearClassifier(rows.columns[kept], weights[kept], intercept)
+
+
+class KernelTrainingSet(TrainingSet):
+    """Rows known through a kernel."""
+
+    def __init__(self, source: KernelSource, class_start: Index, sample_weight: Array, cost: Array) -> None:
+        super().__init__(class_start, sample_weight, cost)
+        self.source = source
+
+    def node_rows(self, classes: Index, seed: int) -> KernelRows:
+        row_index, start = self.rows_of(classes)
+        return KernelRows(self.source, row_index, start, self.ridge[row_index], seed)
+
+    def classifier(self, rows: NodeRows, solution: SVMSolution) -> KernelClassifier:
+        assert isinstance(rows, KernelRows) and solution.labelling is not None
+        support = np.flatnonzero(solution.alpha)
+        coefficients = solution.alpha[support] * solution.labelling[rows.classes[support]]
+        return KernelClassifier(rows.row_index[support], coefficients)

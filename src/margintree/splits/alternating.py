@@ -1,0 +1,72 @@
+"""Alternate between the SVM and the labelling, from several seeds.
+
+For a fixed w the objective of eq. 3 is linear in the labelling, sum_k z_k d_k / 2 + constant, with d_k the
+loss of class k on the + side less its loss on the - side: the best labelling is a knapsack under the balance
+constraint. For a fixed labelling, w is an SVM. Each step lowers the primal value or ends the run, so P never
+rises.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from margintree.solvers.solution import Array, SVMSolution
+from margintree.splits.bounds import conclude
+from margintree.splits.node import NodeProblem, SplitResult, canonical
+from margintree.splits.relaxation import RelaxationSplit
+from margintree.splits.seeds import principal_scores, two_means
+
+
+def mean_seeds(node: NodeProblem, n_directions: int) -> list[Array]:
+    """Return labellings made from the class means: principal directions, then balanced 2-means."""
+    means = node.rows.class_means()
+    scores = principal_scores(means, node.sizes, n_directions, node.seed)
+    seeds = [node.cheapest_labelling(-node.sizes * score) for score in scores]
+    return [*seeds, two_means(node, means, seeds[0])]
+
+
+@dataclass(frozen=True)
+class AlternatingSplit:
+    """Alternation from seeds; the one that ends lowest wins.
+
+    Parameters
+    ----------
+    n_directions : int, default=4
+        Principal directions of the class means to start from; balanced 2-means is always added.
+    relaxation : RelaxationSplit or None, default=None
+        Start from the planes of this relaxation, too.
+    search_tol : float, default=1e-2
+        Relative duality gap of the SVMs during the search.
+    max_rounds : int, default=20
+        Alternations per seed.
+    """
+
+    n_directions: int = 4
+    relaxation: RelaxationSplit | None = None
+    search_tol: float = 1e-2
+    max_rounds: int = 20
+
+    def split(self, node: NodeProblem) -> SplitResult:
+        relaxation = None if self.relaxation is None else self.relaxation.relax(node)
+        seeds = mean_seeds(node, self.n_directions)
+        if relaxation is not None:
+            seeds.extend(relaxation.planes[relaxation.mu > 0.0])
+        tol = max(self.search_tol, node.tol)
+        ends = [self.descend(node, canonical(seed), tol)[-1] for seed in seeds]
+        best = min(ends, key=lambda solution: solution.objective)
+        assert best.labelling is not None
+        result = conclude(node, best.labelling, start=best)
+        return result if relaxation is None else relaxation.added_to(result)
+
+    def descend(self, node: NodeProblem, labelling: Array, tol: float) -> list[SVMSolution]:
+        """Alternate from a labelling; return the solutions on the way, each lower than the one before."""
+        path = [node.solve(labelling, tol=tol)]
+        for _ in range(self.max_rounds):
+            moved = canonical(node.cheapest_labelling(node.flip_costs(path[-1])))
+            if np.array_equal(moved, path[-1].labelling):
+                break
+            candidate = node.solve(moved, tol=tol, start=path[-1], cutoff=path[-1].objective)
+            if candidate.objective >= path[-1].objective:
+                break
+            path.append(candidate)
+        return path

@@ -1,0 +1,44 @@
+"""A lower bound on P(z) of every feasible labelling, from any dual point.
+
+Weak duality gives P(z) >= 1'a - 1/2 z'Gz - 1/2 sum_j r_j a_j^2 for every a >= 0, so with any
+U >= max_z z'Gz the value 1'a - 1/2 U - 1/2 sum_j r_j a_j^2 lies below all of them. Scaling a by the
+best factor turns it into (1'a)^2 / (2 (U + sum_j r_j a_j^2)), which is never worse.
+"""
+
+import numpy as np
+
+from margintree import kernels
+from margintree.solvers.solution import Array, SVMSolution
+from margintree.splits.node import NodeProblem, SplitResult
+
+ENUMERATE_UP_TO = 16
+# An eigenvalue of a matrix of this size takes some milliseconds; larger nodes use the norms alone.
+EIGENVALUE_UP_TO = 200
+# Sums of rounded numbers must not lift the bound above the truth.
+ROUNDING = 1e-9
+
+
+def conclude(node: NodeProblem, labelling: Array, start: SVMSolution | None = None) -> SplitResult:
+    """Solve the chosen labelling to the node's tolerance, and bound all others with its dual point."""
+    solution = node.solve(labelling, start=start)
+    bound, exact = lower_bound(node, solution.alpha)
+    return SplitResult(labelling, solution, bound, exact)
+
+
+def lower_bound(node: NodeProblem, alpha: Array, gram: Array | None = None) -> tuple[float, bool]:
+    """Return the bound for a dual point, and whether max_z z'Gz was found exactly."""
+    ridge_term = float((node.rows.ridge * alpha) @ alpha)
+    largest, exact = largest_squared_norm(node, alpha, gram)
+    return float(alpha.sum()) ** 2 / (2.0 * (largest * (1.0 + ROUNDING) + ridge_term)), exact
+
+
+def largest_squared_norm(node: NodeProblem, alpha: Array, gram: Array | None = None) -> tuple[float, bool]:
+    """Return U >= max_z z'Gz over the feasible z, and whether it is the maximum itself."""
+    if node.n_classes <= EIGENVALUE_UP_TO:
+        gram = node.rows.class_gram(alpha) if gram is None else gram
+        if node.n_classes <= ENUMERATE_UP_TO:
+            labelling = kernels.labellings.largest_quadratic(gram, node.sizes, node.beta)
+            return float(labelling @ gram @ labelling), True
+        spectral = node.n_classes * float(np.linalg.eigvalsh(gram)[-1])
+        return min(spectral, float(np.sqrt(np.maximum(gram.diagonal(), 0.0)).sum()) ** 2), False
+    return float(node.rows.class_norms(alpha).sum()) ** 2, False

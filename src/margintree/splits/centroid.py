@@ -1,0 +1,39 @@
+"""Balanced 2-means of the class means: the trees of Parabel (Prabhu et al. 2018)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from margintree.solvers.node_rows import Matrix
+from margintree.splits.bounds import conclude
+from margintree.splits.node import NodeProblem, SplitResult, canonical
+from margintree.splits.seeds import two_means
+
+
+@dataclass(frozen=True)
+class CentroidSplit:
+    """Divide the classes by spherical 2-means of their means, from two classes drawn at random.
+
+    Parabel asks for two halves of equal size; here the node's balance takes that place.
+    """
+
+    def split(self, node: NodeProblem) -> SplitResult:
+        means = normalised(node.rows.class_means())
+        first, second = np.random.default_rng(node.seed).choice(node.n_classes, 2, replace=False)
+        contrast = np.asarray(means @ _dense_row(means, second) - means @ _dense_row(means, first)).reshape(-1)
+        labelling = canonical(two_means(node, means, node.cheapest_labelling(node.sizes * contrast)))
+        return conclude(node, labelling)
+
+
+def normalised(means: Matrix) -> Matrix:
+    """Return the class means at length 1 (a mean of zero stays zero)."""
+    squares = means.multiply(means) if sp.issparse(means) else means * means
+    norms = np.sqrt(np.asarray(squares.sum(axis=1)).reshape(-1))
+    scale = 1.0 / np.where(norms > 0.0, norms, 1.0)
+    return sp.csr_array(means.multiply(scale[:, None])) if sp.issparse(means) else np.asarray(means * scale[:, None])
+
+
+def _dense_row(means: Matrix, k: int) -> np.ndarray:
+    row = means[[k]]
+    return (row.toarray() if sp.issparse(row) else np.asarray(row)).reshape(-1)

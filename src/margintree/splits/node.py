@@ -1,0 +1,125 @@
+"""One node's problem: which classes go left? And the answer that a split gives.
+
+A labelling is one sign per class. It is feasible when |sum_k n_k z_k| <= beta with
+beta = max(balance * N, max_k n_k); a greedy assignment always meets that, and no side is ever empty.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import kernels
+from margintree.solvers.node_rows import NodeRows
+from margintree.solvers.solution import Array, SVMSolution
+
+# The table of the exact knapsack may have this many cells (about 10 ms); larger ones are repaired greedily.
+MAX_KNAPSACK_CELLS = 4_000_000
+# Rounding of sums of sample weights must not make a labelling infeasible.
+BALANCE_SLACK = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class SplitResult:
+    """A labelling, its SVM at the node's tolerance, and what the search proved on its way.
+
+    ``lower_bound`` lies below P(z) of every feasible z; it is exact when max_z z'Gz was enumerated.
+    ``restricted_value`` is the value of the multiple kernel problem over the planes found (NaN without
+    one): an upper estimate of the relaxation, no bound on P.
+    """
+
+    labelling: Array
+    solution: SVMSolution
+    lower_bound: float
+    lower_bound_is_exact: bool
+    restricted_value: float = np.nan
+    n_planes: int = 0
+
+
+class Split(Protocol):
+    """How one node divides its classes."""
+
+    def split(self, node: "NodeProblem") -> SplitResult:
+        """Return a labelling of the node's classes."""
+        ...
+
+
+class NodeProblem:
+    """The classes and rows of one node, with the balance constraint.
+
+    Parameters
+    ----------
+    rows : NodeRows
+        The node's rows, sorted by class.
+    sizes : ndarray of shape (n_classes,)
+        Summed sample weight n_k of each class.
+    balance : float
+        Part of N by which the two sides may differ.
+    tol : float
+        Relative duality gap of the node's SVM.
+    max_iter : int
+    seed : int
+        For splits that draw at random.
+    """
+
+    def __init__(self, rows: NodeRows, sizes: Array, *, balance: float, tol: float, max_iter: int, seed: int) -> None:
+        self.rows = rows
+        self.sizes = sizes
+        self.tol, self.max_iter, self.seed = tol, max_iter, seed
+        total, largest = sizes.sum(), sizes.max()
+        self.balance_was_widened = bool(largest > balance * total)
+        self.beta = float(max(balance * total, largest) + BALANCE_SLACK * total)
+        self._units = integer_units(sizes)
+        self.n_iter = 0
+
+    @property
+    def n_classes(self) -> int:
+        return len(self.sizes)
+
+    def solve(
+        self,
+        labelling: Array,
+        *,
+        tol: float | None = None,
+        cutoff: float = np.inf,
+        start: SVMSolution | None = None,
+    ) -> SVMSolution:
+        """Return the SVM of a labelling, to the node's tolerance unless another is given."""
+        tol = self.tol if tol is None else tol
+        solution = self.rows.solve(labelling, tol=tol, max_iter=self.max_iter, cutoff=cutoff, start=start)
+        self.n_iter += solution.n_iter
+        return solution
+
+    def imbalance(self, labelling: Array) -> float:
+        """Return |sum_k n_k z_k| / N."""
+        return float(abs(self.sizes @ labelling) / self.sizes.sum())
+
+    def is_feasible(self, labelling: Array) -> bool:
+        """Tell whether the labelling meets the balance constraint."""
+        return bool(abs(self.sizes @ labelling) <= self.beta)
+
+    def cheapest_labelling(self, costs: Array) -> Array:
+        """Return the feasible labelling that minimises sum_k z_k costs_k."""
+        labelling = kernels.knapsack.cheapest_labelling(
+            costs, self.sizes, self._units, self.beta, MAX_KNAPSACK_CELLS
+        )
+        return np.asarray(labelling)
+
+    def flip_costs(self, solution: SVMSolution) -> Array:
+        """Return d_k: what class k loses on the + side less what it loses on the - side, for this w."""
+        return np.asarray(kernels.labellings.flip_costs(solution.decision, self.rows.ridge, self.rows.class_start))
+
+
+def canonical(labelling: Array) -> Array:
+    """Return z or -z, whichever puts the first class on the + side: both are the same split."""
+    return labelling if labelling[0] > 0.0 else -labelling
+
+
+def integer_units(sizes: Array) -> npt.NDArray[np.int64]:
+    """Return the sizes as integers without a common divisor, or nothing where they are not integers."""
+    rounded = np.rint(sizes)
+    if np.any(rounded != sizes) or rounded.max() > 2**31:
+        return np.empty(0, dtype=np.int64)
+    integers = rounded.astype(np.int64)
+    return np.asarray(integers // np.gcd.reduce(integers))

@@ -1,0 +1,136 @@
+"""The paper's convex relaxation: cutting planes, multiple kernel learning, rounding (section 3.2).
+
+Exchanging min over labellings and max over dual variables in (6) gives a lower bound, the saddle
+problem (7), whose inner minimum runs over all labellings. Cutting planes keep a small set of them: solve
+the multiple kernel problem over the set, add the labelling that its dual variables violate most, repeat.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from margintree.solvers.multiple_kernel import MKL_METHODS, MultipleKernelSolution
+from margintree.solvers.solution import Array
+from margintree.splits.bounds import conclude, lower_bound
+from margintree.splits.node import NodeProblem, SplitResult
+from margintree.splits.oracles import ORACLES
+from margintree.splits.rounding import kruskal_cut
+
+CHOICES = {"oracle": tuple(ORACLES), "mkl": tuple(MKL_METHODS), "rounding": ("best", "kruskal")}
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """What the cutting planes found.
+
+    ``restricted_values`` has one value per round: the multiple kernel problem over the planes so far.
+    ``cutting_plane_gap`` is (last restricted value - lower_bound) / last restricted value.
+    """
+
+    planes: Array
+    mu: Array
+    restricted_values: tuple[float, ...]
+    mkl_gap: float
+    lower_bound: float
+    lower_bound_is_exact: bool
+
+    @property
+    def cutting_plane_gap(self) -> float:
+        last = self.restricted_values[-1]
+        return max(0.0, (last - self.lower_bound) / last)
+
+    def added_to(self, result: SplitResult) -> SplitResult:
+        """Return the result with what the relaxation knows about the node."""
+        return replace(
+            result,
+            lower_bound=max(result.lower_bound, self.lower_bound),
+            restricted_value=self.restricted_values[-1],
+            n_planes=len(self.planes),
+        )
+
+
+@dataclass(frozen=True)
+class RelaxationSplit:
+    """Split by the convex relaxation.
+
+    Parameters
+    ----------
+    oracle : {"gram", "linf"}, default="gram"
+        How the most violated labelling is found; "linf" is the paper's.
+    mkl : {"closed_form", "simplemkl"}, default="closed_form"
+        How the weights of the planes are learned; "simplemkl" is the paper's.
+    rounding : {"best", "kruskal"}, default="best"
+        "best" solves the SVM of every plane with weight and of the Kruskal cut, and takes the lowest
+        feasible one. "kruskal" is the paper's: it takes the cut as it is, balanced or not.
+    max_planes : int, default=50
+        Cutting planes at most.
+    tol : float, default=1e-2
+        Relative gap of the multiple kernel problem, and the relative violation below which the
+        cutting planes end.
+    max_mkl_iter : int, default=50
+        Updates of the weights per round.
+    """
+
+    oracle: str = "gram"
+    mkl: str = "closed_form"
+    rounding: str = "best"
+    max_planes: int = 50
+    tol: float = 1e-2
+    max_mkl_iter: int = 50
+
+    def __post_init__(self) -> None:
+        for name, allowed in CHOICES.items():
+            if getattr(self, name) not in allowed:
+                raise ValueError(
+                    f"The {name!r} parameter of RelaxationSplit must be one of {allowed}. "
+                    f"Got {getattr(self, name)!r} instead."
+                )
+
+    def relax(self, node: NodeProblem) -> Relaxation:
+        """Run the cutting planes, Algorithm 1 steps 3-6."""
+        oracle, mkl = ORACLES[self.oracle], MKL_METHODS[self.mkl]
+        alpha = np.full(node.rows.n_rows, 1.0 / node.rows.n_rows)
+        gram = node.rows.class_gram(alpha)
+        bound, exact = lower_bound(node, alpha, gram)
+        planes = oracle(node, alpha, gram)[None, :]
+        mu = np.ones(1)
+        values: list[float] = []
+        while True:
+            solved: MultipleKernelSolution = mkl(
+                node.rows, planes, mu, None if not values else alpha,
+                tol=self.tol, max_iter=self.max_mkl_iter, svm_max_iter=node.max_iter,
+            )
+            node.n_iter += solved.n_iter
+            mu, alpha, gram = solved.mu, solved.svm.alpha, solved.class_gram
+            values.append(solved.value)
+            bound = max(bound, lower_bound(node, alpha, gram)[0])
+            labelling = oracle(node, alpha, gram)
+            held = np.einsum("mk,kl,ml->m", planes, gram, planes, optimize=True).max()
+            violation = 0.5 * (labelling @ gram @ labelling - held)
+            known = bool((planes == labelling).all(axis=1).any())
+            if known or violation <= self.tol * solved.value or len(planes) == self.max_planes:
+                return Relaxation(planes, mu, tuple(values), solved.gap, bound, exact)
+            # The closed form never revives a weight of zero: every plane starts a round positive.
+            planes = np.vstack([planes, labelling])
+            mu = np.append(mu, 1.0 / len(planes))
+            mu = np.maximum(mu, 1e-3 / len(planes)) if self.mkl == "closed_form" else mu
+            mu = mu / mu.sum()
+
+    def split(self, node: NodeProblem) -> SplitResult:
+        relaxation = self.relax(node)
+        labelling = kruskal_cut(relaxation.planes, relaxation.mu)
+        if self.rounding == "best":
+            labelling = self._best(node, relaxation, labelling)
+        return relaxation.added_to(conclude(node, labelling))
+
+    def _best(self, node: NodeProblem, relaxation: Relaxation, cut: Array) -> Array:
+        candidates = list(relaxation.planes[relaxation.mu > 0.0])
+        if node.is_feasible(cut):
+            candidates.append(cut)
+        best, best_value = candidates[0], np.inf
+        solution = None
+        for candidate in candidates:
+            solution = node.solve(candidate, cutoff=best_value, start=solution)
+            if solution.objective < best_value:
+                best, best_value = candidate, solution.objective
+        return best

@@ -1,0 +1,1 @@
+"""Whole trees: grown from the root by a split."""

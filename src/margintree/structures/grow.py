@@ -1,0 +1,203 @@
+"""Grow a class tree from the root: split a node, then each of its sides (Algorithm 1).
+
+The result does not depend on the order in which nodes are worked on: every node draws from a seed
+that follows from its parent's, and the tree is numbered in preorder once it is complete.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree.class_tree import ClassTree
+from margintree.solvers.classifier import NodeClassifier
+from margintree.solvers.training_set import TrainingSet
+from margintree.splits.node import NodeProblem, Split, SplitResult
+from margintree.structures.executors import SerialExecutor, ThreadExecutor
+
+Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class NodeRecord:
+    """What is known of one internal node.
+
+    Attributes
+    ----------
+    objective : float
+        P of the node's labelling, smaller is better.
+    margin : float
+        2 / |w|^2, the paper's J.
+    lower_bound : float
+        Lies below P of every feasible labelling of the node.
+    lower_bound_is_exact : bool
+        Whether the largest z'Gz behind the bound was found by enumeration.
+    restricted_value : float
+        Value of the multiple kernel problem over the planes found; NaN for splits without planes.
+    imbalance : float
+        |sum_k n_k z_k| / N of the labelling.
+    balance_was_widened : bool
+        Whether a class outweighs what ``balance`` allows, so that its weight took that place.
+    n_planes : int
+        Cutting planes found.
+    n_iter : int
+        Passes over the rows, summed over all SVMs that were solved for the node.
+    duality_gap : float
+        Relative duality gap of the node's SVM.
+    seconds : float
+        Time spent on the node.
+    n_rows : int
+        Training rows that the node sees.
+    classes_left, classes_right : tuple of int
+        Indices into ``classes_``.
+    """
+
+    objective: float
+    margin: float
+    lower_bound: float
+    lower_bound_is_exact: bool
+    restricted_value: float
+    imbalance: float
+    balance_was_widened: bool
+    n_planes: int
+    n_iter: int
+    duality_gap: float
+    seconds: float
+    n_rows: int
+    classes_left: tuple[int, ...]
+    classes_right: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class GrownTree:
+    """A tree with the record and the classifier of each internal node, in preorder."""
+
+    tree: ClassTree
+    records: list[NodeRecord]
+    classifiers: list[NodeClassifier]
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    position: int
+    classes: Index
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Done:
+    record: NodeRecord
+    classifier: NodeClassifier
+    left: Index
+    right: Index
+
+
+def grow(
+    training_set: TrainingSet,
+    split: Split,
+    *,
+    balance: float,
+    tol: float,
+    max_iter: int,
+    seed: int,
+    n_threads: int = 1,
+    on_node: Callable[[NodeRecord, int], None] | None = None,
+) -> GrownTree:
+    """Grow a tree over the classes of ``training_set``.
+
+    ``on_node`` is called in this thread after each node with its record and the number of nodes done;
+    there are ``n_classes - 1`` in all.
+    """
+
+    def work(task: _Task) -> _Done:
+        return _split_node(training_set, split, task, balance, tol, max_iter)
+
+    n_nodes = 2 * training_set.n_classes - 1
+    # Work positions are handed out as nodes appear; preorder numbers follow at the end.
+    children: list[tuple[int, int]] = [(-1, -1)] * n_nodes
+    leaf: list[int] = [-1] * n_nodes
+    done: dict[int, _Done] = {}
+    next_position, n_pending = 1, 1
+    executor = SerialExecutor(work) if n_threads == 1 else ThreadExecutor(work, n_threads)
+    with executor:
+        executor.submit(_Task(0, np.arange(training_set.n_classes), seed))
+        while n_pending:
+            task, result = executor.next_done()
+            n_pending -= 1
+            done[task.position] = result
+            children[task.position] = (next_position, next_position + 1)
+            for side, classes in enumerate((result.left, result.right)):
+                if len(classes) == 1:
+                    leaf[next_position] = int(classes[0])
+                else:
+                    executor.submit(_Task(next_position, classes, child_seed(task.seed, side)))
+                    n_pending += 1
+                next_position += 1
+            if on_node is not None:
+                on_node(result.record, len(done))
+    return _in_preorder(children, leaf, done)
+
+
+def child_seed(seed: int, side: int) -> int:
+    """Return the seed of a child (splitmix64): it depends on the path alone, never on timing."""
+    mask = 2**64 - 1
+    x = (seed + (side + 1) * 0x9E3779B97F4A7C15) & mask
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    # 63 bits: the compiled loops take a signed integer.
+    return (x ^ (x >> 31)) >> 1
+
+
+def _split_node(
+    training_set: TrainingSet, split: Split, task: _Task, balance: float, tol: float, max_iter: int
+) -> _Done:
+    began = time.perf_counter()
+    rows = training_set.node_rows(task.classes, task.seed)
+    node = NodeProblem(
+        rows, training_set.sizes[task.classes], balance=balance, tol=tol, max_iter=max_iter, seed=task.seed
+    )
+    result: SplitResult = split.split(node)
+    left, right = task.classes[result.labelling > 0.0], task.classes[result.labelling < 0.0]
+    solution = result.solution
+    record = NodeRecord(
+        objective=float(solution.objective),
+        margin=2.0 / solution.squared_norm if solution.squared_norm > 0.0 else np.inf,
+        lower_bound=result.lower_bound,
+        lower_bound_is_exact=result.lower_bound_is_exact,
+        restricted_value=result.restricted_value,
+        imbalance=node.imbalance(result.labelling),
+        balance_was_widened=node.balance_was_widened,
+        n_planes=result.n_planes,
+        n_iter=node.n_iter,
+        duality_gap=float(solution.duality_gap),
+        seconds=time.perf_counter() - began,
+        n_rows=rows.n_rows,
+        classes_left=tuple(left.tolist()),
+        classes_right=tuple(right.tolist()),
+    )
+    return _Done(record, training_set.classifier(rows, solution), left, right)
+
+
+def _in_preorder(children: list[tuple[int, int]], leaf: list[int], done: dict[int, _Done]) -> GrownTree:
+    n_nodes = len(leaf)
+    children_left = np.full(n_nodes, -1)
+    children_right = np.full(n_nodes, -1)
+    leaf_class = np.full(n_nodes, -1)
+    order: list[_Done] = []
+    stack = [(0, -1)]
+    for number in range(n_nodes):
+        position, right_of = stack.pop()
+        if right_of >= 0:
+            children_right[right_of] = number
+        if leaf[position] >= 0:
+            leaf_class[number] = leaf[position]
+            continue
+        left, right = children[position]
+        children_left[number] = number + 1
+        order.append(done[position])
+        stack.append((right, number))
+        stack.append((left, -1))
+    tree = ClassTree.from_arrays(children_left, children_right, leaf_class)
+    return GrownTree(tree, [d.record for d in order], [d.classifier for d in order])
