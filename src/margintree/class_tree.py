@@ -7,35 +7,19 @@ subtree of node i is a contiguous range that starts at i, and the sequence of le
 """
 
 import operator
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from margintree import newick
+
 IntArray: TypeAlias = NDArray[np.int32]
 NestedClasses: TypeAlias = "int | tuple[NestedClasses, NestedClasses]"
 _Integers: TypeAlias = NDArray[np.int64]
 ClassNames: TypeAlias = Sequence[object] | NDArray[Any]
-
-_NEWICK_TOKEN = re.compile(
-    r"\s+|\[[^\]]*\]|(?P<mark>[(),:;])|'(?P<quoted>[^']*(?:''[^']*)*)'|(?P<bare>[^\s()\[\]',:;]+)|(?P<unknown>.)",
-    re.DOTALL,
-)
-# Some readers turn an underscore outside quotes into a blank, so a name with one is quoted too.
-_NEWICK_BARE_NAME = re.compile(r"(?:[^\W_]|[.+-])+")
-_NEWICK_FOLLOWERS = {
-    "start": ("(", "name"),
-    "(": ("(", "name"),
-    ",": ("(", "name"),
-    ")": ("name", ":", ",", ")", ";"),
-    "name": (":", ",", ")", ";"),
-    ":": ("length",),
-    "length": (",", ")", ";"),
-    ";": ("end of text",),
-}
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -124,7 +108,7 @@ class ClassTree:
         leaf_class: list[int] = []
         stack: list[NestedClasses] = [nested]
         while stack:
-            item = stack.pop()
+            item: object = stack.pop()
             if isinstance(item, tuple) and len(item) == 2:
                 leaf_class.append(-1)
                 stack += (item[1], item[0])
@@ -157,7 +141,7 @@ class ClassTree:
         >>> ClassTree.from_newick("(cat,('red fox',dog));", names=["cat", "dog", "red fox"]).to_nested()
         (0, (2, 1))
         """
-        labels = _newick_labels(text)
+        labels = newick.labels_in_preorder(text)
         n_classes = len(labels) - labels.count(None)
         indices = {label: k for k, label in enumerate(_newick_names(names, n_classes))}
         unknown = [label for label in labels if label is not None and label not in indices]
@@ -271,7 +255,7 @@ class ClassTree:
         >>> print(ClassTree.from_nested((0, (2, 1))).to_newick(["cat", "dog", "red fox"]))
         (cat,('red fox',dog));
         """
-        labels = [_newick_quoted(name) for name in _newick_names(names, self.n_classes)]
+        labels = [newick.quoted(name) for name in _newick_names(names, self.n_classes)]
         leaf_class, right = self.leaf_class.tolist(), self.children_right.tolist()
         pieces: list[str] = []
         stack: list[int | str] = [";", 0]
@@ -435,45 +419,4 @@ def _newick_names(names: ClassNames | None, n_classes: int) -> list[str]:
     last = {label: k for k, label in enumerate(labels)}
     for label in (label for k, label in enumerate(labels) if last[label] != k):
         raise ValueError(f"names must differ, as a Newick leaf is known by its name. Got {label!r} more than once.")
-    return labels
-
-
-def _newick_quoted(name: str) -> str:
-    return name if _NEWICK_BARE_NAME.fullmatch(name) else "'" + name.replace("'", "''") + "'"
-
-
-def _newick_tokens(text: str) -> Iterator[tuple[str, str, int]]:
-    for match in _NEWICK_TOKEN.finditer(text):
-        kind, found, start = match.lastgroup, match.group(match.lastgroup or 0), match.start()
-        if kind == "unknown":
-            raise ValueError(f"Newick quotes and brackets must be closed. Got a lone {found} at position {start}.")
-        if kind == "mark":
-            yield found, found, start
-        elif kind is not None:
-            yield "name", found.replace("''", "'") if kind == "quoted" else found, start
-    yield "end of text", "end of text", len(text)
-
-
-def _newick_labels(text: str) -> list[str | None]:
-    """Return the leaf names in preorder, with None for internal nodes."""
-    labels: list[str | None] = []
-    open_nodes: list[int] = []
-    previous = "start"
-    for token, found, position in _newick_tokens(text):
-        kind = "length" if token == "name" and previous == ":" else token
-        given = f"Got {found!r} at position {position}."
-        if kind not in _NEWICK_FOLLOWERS[previous]:
-            raise ValueError(f"Expected {' or '.join(_NEWICK_FOLLOWERS[previous])} in the Newick text. {given}")
-        if kind == "(":
-            labels.append(None)
-            open_nodes.append(1)
-        elif kind == "name" and previous != ")":
-            labels.append(found)
-        elif (kind in (",", ")") and not open_nodes) or (kind == ";" and open_nodes):
-            raise ValueError(f"Newick parentheses must match; here {len(open_nodes)} are open. {given}")
-        elif kind == ",":
-            open_nodes[-1] += 1
-        elif kind == ")" and (n_children := open_nodes.pop()) != 2:
-            raise ValueError(f"Newick nodes must have two children, and this one has {n_children}. {given}")
-        previous = kind
     return labels

@@ -21,6 +21,7 @@ from margintree.estimators.training_data import TrainingData, gamma_value, kerne
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.training_set import TrainingSet
 from margintree.splits import SPLITS, Split
 from margintree.structures.grow import GrownTree, grow
 
@@ -105,7 +106,7 @@ class MarginTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
         "degree": [Interval(Real, 0.0, None, closed="neither")],
         "coef0": [Interval(Real, None, None, closed="neither")],
-        "split": [StrOptions(set(SPLITS)), HasMethods("split")],
+        "split": [StrOptions(set(SPLITS)), HasMethods("divide")],
         "balance": [Interval(Real, 0.0, 1.0, closed="left")],
         "fit_intercept": ["boolean"],
         "tol": [Interval(Real, 0.0, 1.0, closed="neither")],
@@ -152,8 +153,8 @@ class MarginTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks
-    @_fit_context(prefer_skip_nested_validation=True)
+    @with_callbacks  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the tree.
 
@@ -188,6 +189,7 @@ class MarginTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
         data = prepare(X, y, sample_weight, C=self.C, class_weight=self.class_weight, pairwise=pairwise)
         progress = FitProgress(self, len(data.classes) - 1, X, y)
         function = self._kernel_function(data)
+        training_set: TrainingSet
         if function is None:
             training_set = linear_set(data, fit_intercept=self.fit_intercept)
         else:
@@ -206,6 +208,7 @@ class MarginTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
         self.tree_ = grown.tree
         self.node_records_ = grown.records
         self.n_iter_ = max(record.n_iter for record in grown.records)
+        self._model: LinearTree | KernelTree
         if function is None:
             self._model = LinearTree.from_classifiers(grown.tree, grown.classifiers, X.shape[1])
         else:

@@ -76,7 +76,7 @@ def gamma_value(gamma: float | str, data: TrainingData) -> float:
     """
     if not isinstance(gamma, str):
         return float(gamma)
-    n_features = data.X.shape[1]
+    n_features = int(data.X.shape[1])
     if gamma == "auto":
         return 1.0 / n_features
     total = data.sample_weight.sum() * n_features
@@ -84,4 +84,4 @@ def gamma_value(gamma: float | str, data: TrainingData) -> float:
     mean = float(np.sum(data.sample_weight @ data.X)) / total
     variance = float(np.sum(data.sample_weight @ squares)) / total - mean**2
     # A matrix of one repeated value has no scale; rounding may leave a trace of variance behind.
-    return 1.0 / (n_features * variance) if variance > 1e-12 * mean**2 else 1.0
+    return float(1.0 / (n_features * variance)) if variance > 1e-12 * mean**2 else 1.0

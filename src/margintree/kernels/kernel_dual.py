@@ -68,23 +68,26 @@ def sweeps(
     signed,
     tol,
     cutoff,
-    budget,
+    max_updates,
     resume,
 ):
-    """Sweep until the gap closes, the dual passes ``cutoff``, ``budget`` sweeps are over or a row is missing.
+    """Sweep until the gap closes, the dual passes ``cutoff``, the updates are used up or a row is missing.
 
     ``resume`` is [row to go on from, gain threshold of the unfinished sweep]; a fresh sweep starts
-    at row 0. Returns the number of finished sweeps, the primal and dual value, and the missing row or -1.
+    at row 0. Returns the number of updates, the primal and dual value, and the missing row or -1.
     """
     n = alpha.shape[0]
-    done = 0
+    updates = 0
     primal, dual = values(alpha, signed, ridge)
-    while done < budget:
+    while updates < max_updates:
         first = np.int64(resume[0])
         if first == 0:
             largest = 0.0
             for j in range(n):
                 largest = max(largest, gain(j, alpha, signed, ridge, curvature))
+            # The optimum to the last bit: no update would be left to count.
+            if largest == 0.0:
+                break
             resume[1] = GREED * largest
         for j in range(first, n):
             if gain(j, alpha, signed, ridge, curvature) < resume[1]:
@@ -92,20 +95,18 @@ def sweeps(
             before = alpha[j]
             gradient = signed[j] - 1.0 + ridge[j] * before
             after = max(0.0, before - gradient / curvature[j])
-            if after == before:
-                continue
             if slot[j] < 0:
                 resume[0] = j
-                return done, primal, dual, j
+                return updates, primal, dual, j
             recent[slot[j]] = 1
+            updates += 1
             alpha[j] = after
             add_row(gram[slot[j]], after - before, coupling[classes[j]], class_start, signed)
         resume[0] = 0
-        done += 1
         primal, dual = values(alpha, signed, ridge)
         if primal - dual <= tol * primal or dual > cutoff:
             break
-    return done, primal, dual, -1
+    return updates, primal, dual, -1
 
 
 @compiled

@@ -46,6 +46,17 @@ def accumulate(rows, coefficients, weights):
 
 
 @compiled
+def class_vectors(rows, coefficients, class_start, n_features):
+    """Return V, dense: V_k = sum_{j in class k} coefficients_j x_j."""
+    vectors = np.zeros((class_start.shape[0] - 1, n_features))
+    for k in range(vectors.shape[0]):
+        for i in range(class_start[k], class_start[k + 1]):
+            if coefficients[i] != 0.0:
+                row_add(rows, i, coefficients[i], vectors[k])
+    return vectors
+
+
+@compiled
 def dual_value(alpha, ridge, squared_norm):
     """Return the dual objective for |w|^2 = ``squared_norm``."""
     total = -0.5 * squared_norm

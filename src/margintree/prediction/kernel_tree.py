@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from margintree.class_tree import ClassTree
-from margintree.solvers.classifier import KernelClassifier
+from margintree.solvers.classifier import KernelClassifier, NodeClassifier
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.solution import Array
 
@@ -35,7 +35,7 @@ class KernelTree:
     def from_classifiers(
         cls,
         tree: ClassTree,
-        classifiers: Sequence[KernelClassifier],
+        classifiers: Sequence[NodeClassifier],
         function: KernelFunction,
         X: Any,
         original_row: npt.NDArray[np.int64],
@@ -44,11 +44,12 @@ class KernelTree:
 
         ``original_row`` tells where each row of the sorted training set stood in the user's data.
         """
+        kernel = [c for c in classifiers if isinstance(c, KernelClassifier)]
         lengths = np.zeros(tree.n_nodes, dtype=np.int64)
-        lengths[tree.internal_nodes] = [len(c.row_index) for c in classifiers]
-        rows = np.concatenate([c.row_index for c in classifiers])
+        lengths[tree.internal_nodes] = [len(c.row_index) for c in kernel]
+        rows = np.concatenate([c.row_index for c in kernel])
         start = np.concatenate([[0], np.cumsum(lengths)])
-        coefficients = np.concatenate([c.coefficients for c in classifiers])
+        coefficients = np.concatenate([c.coefficients for c in kernel])
         if function.kernel == "precomputed":
             return cls(tree, function, None, start, original_row[rows], coefficients)
         used, support = np.unique(rows, return_inverse=True)

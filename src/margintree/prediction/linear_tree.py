@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from margintree import kernels
 from margintree.class_tree import ClassTree
-from margintree.solvers.classifier import LinearClassifier
+from margintree.solvers.classifier import LinearClassifier, NodeClassifier
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.node_rows import Matrix
 from margintree.solvers.solution import Array
@@ -26,20 +26,19 @@ class LinearTree:
     intercepts: Array
 
     @classmethod
-    def from_classifiers(
-        cls, tree: ClassTree, classifiers: Sequence[LinearClassifier], n_features: int
-    ) -> "LinearTree":
+    def from_classifiers(cls, tree: ClassTree, classifiers: Sequence[NodeClassifier], n_features: int) -> "LinearTree":
         """Lay the classifiers of the internal nodes, given in preorder, out flat."""
+        linear = [c for c in classifiers if isinstance(c, LinearClassifier)]
         lengths = np.zeros(tree.n_nodes, dtype=np.int64)
-        lengths[tree.internal_nodes] = [len(c.columns) for c in classifiers]
+        lengths[tree.internal_nodes] = [len(c.columns) for c in linear]
         intercepts = np.zeros(tree.n_nodes)
-        intercepts[tree.internal_nodes] = [c.intercept for c in classifiers]
+        intercepts[tree.internal_nodes] = [c.intercept for c in linear]
         return cls(
             tree,
             n_features,
             np.concatenate([[0], np.cumsum(lengths)]),
-            np.concatenate([c.columns for c in classifiers]),
-            np.concatenate([c.weights for c in classifiers]),
+            np.concatenate([c.columns for c in linear]),
+            np.concatenate([c.weights for c in linear]),
             intercepts,
         )
 

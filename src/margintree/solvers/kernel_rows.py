@@ -12,7 +12,7 @@ import numpy.typing as npt
 from margintree import kernels
 from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.node_rows import Matrix, NodeRows
-from margintree.solvers.solution import Array, SVMSolution
+from margintree.solvers.solution import Array, DualSolution, SVMSolution
 
 # Rows computed in one go when one is missing: enough for a matrix product to pay.
 FETCH = 32
@@ -77,15 +77,15 @@ class KernelRows(NodeRows):
         alpha = self.starting_alpha(labelling, start)
         signed, n_iter, primal, dual = self._descend(np.outer(labelling, labelling), alpha, tol, max_iter, cutoff)
         decision = signed * labelling[self.classes]
-        return SVMSolution(alpha, decision, labelling, primal, dual, float(alpha @ signed), n_iter)
+        return SVMSolution(alpha, decision, primal, dual, float(alpha @ signed), n_iter, labelling)
 
     def solve_planes(
         self, planes: Array, mu: Array, *, tol: float, max_iter: int, alpha: Array | None = None
-    ) -> SVMSolution:
+    ) -> DualSolution:
         alpha = np.zeros(self.n_rows) if alpha is None else alpha.copy()
         coupling = (planes.T * mu) @ planes
         signed, n_iter, primal, dual = self._descend(coupling, alpha, tol, max_iter, np.inf)
-        return SVMSolution(alpha, signed, None, primal, dual, float(alpha @ signed), n_iter)
+        return DualSolution(alpha, signed, primal, dual, float(alpha @ signed), n_iter)
 
     def _descend(
         self, coupling: Array, alpha: Array, tol: float, max_iter: int, cutoff: float
@@ -101,10 +101,11 @@ class KernelRows(NodeRows):
                 break
             self._fetch(missing + np.flatnonzero(alpha[missing:]))
             first = missing
-        n_iter = 0
+        # One iteration is as many updates as there are rows: what an epoch costs.
+        n_updates, max_updates = 0, max_iter * self.n_rows
         resume = np.zeros(2)
         while True:
-            done, primal, dual, missing = kernels.kernel_dual.sweeps(
+            updates, primal, dual, missing = kernels.kernel_dual.sweeps(
                 self._gram,
                 self._slot,
                 self._recent,
@@ -117,12 +118,12 @@ class KernelRows(NodeRows):
                 signed,
                 tol,
                 cutoff,
-                max_iter - n_iter,
+                max_updates - n_updates,
                 resume,
             )
-            n_iter += done
+            n_updates += updates
             if missing < 0:
-                return signed, n_iter, primal, dual
+                return signed, -(-n_updates // self.n_rows), primal, dual
             gradient = signed[missing:] - 1.0 + self.ridge[missing:] * alpha[missing:]
             gains = np.where((alpha[missing:] > 0.0) | (gradient < 0.0), gradient**2, 0.0) / self._curvature[missing:]
             self._fetch(missing + np.flatnonzero(gains >= resume[1]))

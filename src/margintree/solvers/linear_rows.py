@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from margintree import kernels
 from margintree.solvers.newton import newton
 from margintree.solvers.node_rows import Matrix, NodeRows
-from margintree.solvers.solution import Array, SVMSolution
+from margintree.solvers.solution import Array, DualSolution, SVMSolution
 
 # Newton needs a features x features matrix. Up to this many features one step costs no more than a
 # few hundred epochs of coordinate descent.
@@ -21,6 +21,9 @@ NEWTON_ITERATIONS = 60
 EPOCHS_BEFORE_NEWTON = 30
 # Sparse rows with few columns and at least this share of non-zeros are handled faster as dense ones.
 DENSE_SHARE = 0.1
+# Class vectors of sparse rows are laid out dense up to this many entries, where the products of so small
+# a matrix cost less than the bookkeeping of a sparse one.
+DENSE_CLASS_VECTORS = 2**15
 
 
 class LinearRows(NodeRows):
@@ -78,11 +81,11 @@ class LinearRows(NodeRows):
                 self.features, signs, self.ridge, weights, tol, cutoff, NEWTON_ITERATIONS
             )
             n_iter += steps
-        return SVMSolution(alpha, decision, labelling, primal, dual, float(weights @ weights), n_iter, weights)
+        return SVMSolution(alpha, decision, primal, dual, float(weights @ weights), n_iter, labelling, weights)
 
     def solve_planes(
         self, planes: Array, mu: Array, *, tol: float, max_iter: int, alpha: Array | None = None
-    ) -> SVMSolution:
+    ) -> DualSolution:
         signs = np.ones(self.n_rows)
         alpha = np.zeros(self.n_rows) if alpha is None else alpha.copy()
         used = mu > 0.0
@@ -104,11 +107,12 @@ class LinearRows(NodeRows):
             )
             n_iter += steps
             weights = flat.reshape(weights.shape)
-        return SVMSolution(alpha, signed, None, primal, dual, float(np.sum(weights**2)), n_iter)
+        return DualSolution(alpha, signed, primal, dual, float(np.sum(weights**2)), n_iter)
 
     def class_vectors(self, coefficients: Array) -> Matrix:
-        if isinstance(self.features, np.ndarray):
-            return np.asarray(np.add.reduceat(self.features * coefficients[:, None], self.class_start[:-1], axis=0))
+        n_columns = self.features.shape[1]
+        if isinstance(self.features, np.ndarray) or self.n_classes * n_columns <= DENSE_CLASS_VECTORS:
+            return np.asarray(kernels.linear_dual.class_vectors(self._rows, coefficients, self.class_start, n_columns))
         selection = sp.csr_array(
             (coefficients, np.arange(self.n_rows), self.class_start), shape=(self.n_classes, self.n_rows)
         )
@@ -117,12 +121,12 @@ class LinearRows(NodeRows):
     def class_gram(self, coefficients: Array) -> Array:
         vectors = self.class_vectors(coefficients)
         gram = vectors @ vectors.T
-        return gram if isinstance(gram, np.ndarray) else gram.toarray()
+        return np.asarray(gram if isinstance(gram, np.ndarray) else gram.toarray())
 
     def class_norms(self, coefficients: Array) -> Array:
         vectors = self.class_vectors(coefficients)
         squares = vectors * vectors if isinstance(vectors, np.ndarray) else vectors.multiply(vectors)
-        return np.sqrt(np.asarray(squares.sum(axis=1)).reshape(-1))
+        return np.asarray(np.sqrt(squares.sum(axis=1))).reshape(-1)
 
     def class_means(self) -> Matrix:
         return self.class_vectors(self.mean_coefficients())

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from margintree.solvers.node_rows import NodeRows
-from margintree.solvers.solution import Array, SVMSolution
+from margintree.solvers.solution import Array, DualSolution
 
 # Golden section search stops when the bracket is this small a part of the largest step.
 LINE_SEARCH_WIDTH = 0.05
@@ -33,7 +33,7 @@ class MultipleKernelSolution:
     """
 
     mu: Array
-    svm: SVMSolution
+    svm: DualSolution
     class_gram: Array
     value: float
     gap: float
@@ -43,7 +43,7 @@ class MultipleKernelSolution:
 @dataclass(frozen=True, eq=False)
 class _Point:
     mu: Array
-    svm: SVMSolution
+    svm: DualSolution
 
 
 class _Problem:

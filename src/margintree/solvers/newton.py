@@ -54,4 +54,4 @@ def newton(
         else:
             break
         weights, decision = trial, decision + length * moved
-    return n_iter, weights, best_alpha, decision, primal, best_dual
+    return n_iter, weights, best_alpha, decision, float(primal), float(best_dual)

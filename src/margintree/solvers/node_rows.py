@@ -5,14 +5,15 @@ sees only what is declared here.
 """
 
 from abc import ABC, abstractmethod
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
-from margintree.solvers.solution import Array, SVMSolution
+from margintree.solvers.solution import Array, DualSolution, SVMSolution
 
-Matrix = Array | sp.csr_array
+# A dense matrix or a csr_array; scipy's classes carry no types.
+Matrix: TypeAlias = Any
 
 
 class NodeRows(ABC):
@@ -60,7 +61,7 @@ class NodeRows(ABC):
     @abstractmethod
     def solve_planes(
         self, planes: Array, mu: Array, *, tol: float, max_iter: int, alpha: Array | None = None
-    ) -> SVMSolution:
+    ) -> DualSolution:
         """Solve the SVM whose kernel is sum_m mu_m K * z^m z^m', problem (9) for fixed mu."""
 
     @abstractmethod
@@ -86,7 +87,7 @@ class NodeRows(ABC):
 
     def starting_alpha(self, labelling: Array, start: SVMSolution | None) -> Array:
         """Carry the dual variables over from another labelling; classes that changed side start at 0."""
-        if start is None or start.labelling is None:
+        if start is None:
             return np.zeros(self.n_rows)
         same = labelling == start.labelling
         rows_same = np.repeat(same, np.diff(self.class_start))

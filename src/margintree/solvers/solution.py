@@ -11,35 +11,29 @@ Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class SVMSolution:
-    """An approximate solution of the L2-loss SVM, with the proof of how good it is.
+class DualSolution:
+    """An approximate solution of an L2-loss SVM, with the proof of how good it is.
 
     Attributes
     ----------
     alpha : ndarray of shape (n_rows,)
         Dual variables.
     decision : ndarray of shape (n_rows,)
-        The values w'phi(x_j); for several planes the signed values w'psi(x_j).
-    labelling : ndarray of shape (n_classes,) or None
-        The sign of each class, None for several planes.
+        The values w'phi(x_j) of a labelling; for several planes the signed values w'psi(x_j).
     objective, dual_objective : float
         Primal and dual value. The optimum lies between them.
     squared_norm : float
         |w|^2.
     n_iter : int
         Passes over the rows.
-    weights : ndarray of shape (n_features,) or None
-        w, where the features are explicit.
     """
 
     alpha: Array
     decision: Array
-    labelling: Array | None
     objective: float
     dual_objective: float
     squared_norm: float
     n_iter: int
-    weights: Array | None = None
 
     @property
     def duality_gap(self) -> float:
@@ -47,7 +41,23 @@ class SVMSolution:
         return max(0.0, (self.objective - self.dual_objective) / self.objective)
 
 
-def warn_if_not_converged(solution: SVMSolution, tol: float, what: str) -> None:
+@dataclass(frozen=True, eq=False)
+class SVMSolution(DualSolution):
+    """The solution for one labelling.
+
+    Attributes
+    ----------
+    labelling : ndarray of shape (n_classes,)
+        The sign of each class.
+    weights : ndarray of shape (n_features,) or None
+        w, where the features are explicit.
+    """
+
+    labelling: Array
+    weights: Array | None = None
+
+
+def warn_if_not_converged(solution: DualSolution, tol: float, what: str) -> None:
     """Give a ConvergenceWarning that names the gap when it is above ``tol``."""
     if solution.duality_gap > tol:
         warnings.warn(

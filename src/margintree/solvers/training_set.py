@@ -88,7 +88,8 @@ class LinearTrainingSet(TrainingSet):
         return LinearRows(features, columns, start, self.ridge[row_index], seed)
 
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> LinearClassifier:
-        assert isinstance(rows, LinearRows) and solution.weights is not None
+        assert isinstance(rows, LinearRows)
+        assert solution.weights is not None
         weights = solution.weights[: len(rows.columns)]
         kept = np.flatnonzero(weights)
         intercept = float(solution.weights[-1]) if self.fit_intercept else 0.0
@@ -107,7 +108,7 @@ class KernelTrainingSet(TrainingSet):
         return KernelRows(self.source, row_index, start, self.ridge[row_index], seed)
 
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> KernelClassifier:
-        assert isinstance(rows, KernelRows) and solution.labelling is not None
+        assert isinstance(rows, KernelRows)
         support = np.flatnonzero(solution.alpha)
         coefficients = solution.alpha[support] * solution.labelling[rows.classes[support]]
         return KernelClassifier(rows.row_index[support], coefficients)

@@ -6,6 +6,7 @@ constraint. For a fixed labelling, w is an SVM. Each step lowers the primal valu
 rises.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,20 +47,24 @@ class AlternatingSplit:
     search_tol: float = 1e-2
     max_rounds: int = 20
 
-    def split(self, node: NodeProblem) -> SplitResult:
+    def divide(self, node: NodeProblem) -> SplitResult:
+        """Return the labelling at which the best seed ends."""
         relaxation = None if self.relaxation is None else self.relaxation.relax(node)
-        seeds = mean_seeds(node, self.n_directions)
-        if relaxation is not None:
-            seeds.extend(relaxation.planes[relaxation.mu > 0.0])
-        tol = max(self.search_tol, node.tol)
-        ends = [self.descend(node, canonical(seed), tol)[-1] for seed in seeds]
-        best = min(ends, key=lambda solution: solution.objective)
-        assert best.labelling is not None
+        planes = [] if relaxation is None else list(relaxation.planes[relaxation.mu > 0.0])
+        best = self.best_end(node, planes)
         result = conclude(node, best.labelling, start=best)
         return result if relaxation is None else relaxation.added_to(result)
 
-    def descend(self, node: NodeProblem, labelling: Array, tol: float) -> list[SVMSolution]:
+    def best_end(self, node: NodeProblem, more_seeds: Sequence[Array] = ()) -> SVMSolution:
+        """Return the lowest solution that alternation reaches from any seed."""
+        seeds = [*mean_seeds(node, self.n_directions), *more_seeds]
+        distinct = {z.tobytes(): z for z in map(canonical, seeds)}
+        ends = [self.descend(node, seed)[-1] for seed in distinct.values()]
+        return min(ends, key=lambda solution: solution.objective)
+
+    def descend(self, node: NodeProblem, labelling: Array) -> list[SVMSolution]:
         """Alternate from a labelling; return the solutions on the way, each lower than the one before."""
+        tol = max(self.search_tol, node.tol)
         path = [node.solve(labelling, tol=tol)]
         for _ in range(self.max_rounds):
             moved = canonical(node.cheapest_labelling(node.flip_costs(path[-1])))

@@ -25,20 +25,46 @@ def conclude(node: NodeProblem, labelling: Array, start: SVMSolution | None = No
     return SplitResult(labelling, solution, bound, exact)
 
 
+class DualPoint:
+    """A dual point of a node, and the bounds that it gives.
+
+    Parameters
+    ----------
+    node : NodeProblem
+    alpha : ndarray of shape (n_rows,)
+    gram : ndarray of shape (n_classes, n_classes)
+        G for these dual variables.
+    """
+
+    def __init__(self, node: NodeProblem, alpha: Array, gram: Array) -> None:
+        self.gram = gram
+        self._total = float(alpha.sum())
+        self._ridge_term = float((node.rows.ridge * alpha) @ alpha)
+
+    def bounds(self, squared_norms: Array) -> Array:
+        """Return the lower bounds on P of labellings with the given values of z'Gz."""
+        largest = np.maximum(squared_norms, 0.0) * (1.0 + ROUNDING)
+        return np.asarray(self._total**2 / (2.0 * (largest + self._ridge_term)))
+
+
 def lower_bound(node: NodeProblem, alpha: Array, gram: Array | None = None) -> tuple[float, bool]:
-    """Return the bound for a dual point, and whether max_z z'Gz was found exactly."""
-    ridge_term = float((node.rows.ridge * alpha) @ alpha)
-    largest, exact = largest_squared_norm(node, alpha, gram)
-    return float(alpha.sum()) ** 2 / (2.0 * (largest * (1.0 + ROUNDING) + ridge_term)), exact
+    """Return the bound on all feasible labellings for a dual point, and whether max_z z'Gz is exact."""
+    if gram is None and node.n_classes <= EIGENVALUE_UP_TO:
+        gram = node.rows.class_gram(alpha)
+    if gram is None:
+        largest, exact = float(node.rows.class_norms(alpha).sum()) ** 2, False
+        gram = np.empty((0, 0))
+    else:
+        largest, exact = largest_squared_norm(node, gram)
+    return float(DualPoint(node, alpha, gram).bounds(np.array(largest))), exact
 
 
-def largest_squared_norm(node: NodeProblem, alpha: Array, gram: Array | None = None) -> tuple[float, bool]:
+def largest_squared_norm(node: NodeProblem, gram: Array) -> tuple[float, bool]:
     """Return U >= max_z z'Gz over the feasible z, and whether it is the maximum itself."""
-    if node.n_classes <= EIGENVALUE_UP_TO:
-        gram = node.rows.class_gram(alpha) if gram is None else gram
-        if node.n_classes <= ENUMERATE_UP_TO:
-            labelling = kernels.labellings.largest_quadratic(gram, node.sizes, node.beta)
-            return float(labelling @ gram @ labelling), True
-        spectral = node.n_classes * float(np.linalg.eigvalsh(gram)[-1])
-        return min(spectral, float(np.sqrt(np.maximum(gram.diagonal(), 0.0)).sum()) ** 2), False
-    return float(node.rows.class_norms(alpha).sum()) ** 2, False
+    if node.n_classes <= ENUMERATE_UP_TO:
+        labelling = kernels.labellings.largest_quadratic(gram, node.sizes, node.beta)
+        return float(labelling @ gram @ labelling), True
+    by_norms = float(np.sqrt(np.maximum(gram.diagonal(), 0.0)).sum()) ** 2
+    if node.n_classes > EIGENVALUE_UP_TO:
+        return by_norms, False
+    return min(by_norms, node.n_classes * float(np.linalg.eigvalsh(gram)[-1])), False

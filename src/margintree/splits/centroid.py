@@ -18,7 +18,8 @@ class CentroidSplit:
     Parabel asks for two halves of equal size; here the node's balance takes that place.
     """
 
-    def split(self, node: NodeProblem) -> SplitResult:
+    def divide(self, node: NodeProblem) -> SplitResult:
+        """Return the labelling at which 2-means settles."""
         means = normalised(node.rows.class_means())
         first, second = np.random.default_rng(node.seed).choice(node.n_classes, 2, replace=False)
         contrast = np.asarray(means @ _dense_row(means, second) - means @ _dense_row(means, first)).reshape(-1)

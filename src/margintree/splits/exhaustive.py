@@ -1,7 +1,7 @@
 """MSM0 and MSM1 by enumeration: the yardstick for every other split."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -30,17 +30,18 @@ class ExhaustiveSplit:
                 f"Got {self.criterion!r} instead."
             )
 
-    def split(self, node: NodeProblem) -> SplitResult:
+    def divide(self, node: NodeProblem) -> SplitResult:
+        """Return the best labelling of all."""
         if node.n_classes > ENUMERATE_UP_TO:
             raise ValueError(
                 f"ExhaustiveSplit solves one SVM for each way to divide the classes of a node and takes at most "
-                f"{ENUMERATE_UP_TO} classes; this node has {node.n_classes}. Use split='alternating', which comes "
+                f"{ENUMERATE_UP_TO} classes; this node has {node.n_classes}. Use split='best_first', which comes "
                 "within 1 % of the optimum at most nodes."
             )
         by_margin = self.criterion == "margin"
         best: SVMSolution | None = None
         previous: SVMSolution | None = None
-        for labelling in gray_code_labellings(node.n_classes):
+        for labelling in all_labellings(node.n_classes):
             if not by_margin and not node.is_feasible(labelling):
                 continue
             # A labelling whose dual value passes the best primal value cannot win on P. On the margin it can.
@@ -48,17 +49,29 @@ class ExhaustiveSplit:
             previous = node.solve(labelling, cutoff=cutoff, start=previous)
             if best is None or self._score(previous) < self._score(best):
                 best = previous
-        assert best is not None and best.labelling is not None
+        assert best is not None
         return conclude(node, best.labelling, start=best)
 
     def _score(self, solution: SVMSolution) -> float:
         return solution.squared_norm if self.criterion == "margin" else solution.objective
 
 
-def gray_code_labellings(n_classes: int) -> Iterator[Array]:
-    """Yield every split of the classes once, the first class on the + side, one class moving at a time."""
-    labelling = np.ones(n_classes)
-    for code in range(1, 2 ** (n_classes - 1)):
-        k = 1 + ((code & -code).bit_length() - 1)
-        labelling[k] = -labelling[k]
-        yield labelling.copy()
+@cache
+def all_labellings(n_classes: int) -> Array:
+    """Return every split of the classes once, one per row, with the first class on the + side.
+
+    From each row to the next one class changes side (Gray code), so that a solver can start from
+    the solution before.
+
+    Examples
+    --------
+    >>> all_labellings(3)
+    array([[ 1., -1.,  1.],
+           [ 1., -1., -1.],
+           [ 1.,  1., -1.]])
+    """
+    codes = np.arange(1, 2 ** (n_classes - 1))
+    bits = ((codes ^ (codes >> 1))[:, None] >> np.arange(n_classes - 1)) & 1
+    labellings = np.hstack([np.ones((len(codes), 1)), 1.0 - 2.0 * bits])
+    labellings.flags.writeable = False
+    return labellings

@@ -40,7 +40,7 @@ class SplitResult:
 class Split(Protocol):
     """How one node divides its classes."""
 
-    def split(self, node: "NodeProblem") -> SplitResult:
+    def divide(self, node: "NodeProblem") -> SplitResult:
         """Return a labelling of the node's classes."""
         ...
 
@@ -101,9 +101,7 @@ class NodeProblem:
 
     def cheapest_labelling(self, costs: Array) -> Array:
         """Return the feasible labelling that minimises sum_k z_k costs_k."""
-        labelling = kernels.knapsack.cheapest_labelling(
-            costs, self.sizes, self._units, self.beta, MAX_KNAPSACK_CELLS
-        )
+        labelling = kernels.knapsack.cheapest_labelling(costs, self.sizes, self._units, self.beta, MAX_KNAPSACK_CELLS)
         return np.asarray(labelling)
 
     def flip_costs(self, solution: SVMSolution) -> Array:

@@ -28,7 +28,7 @@ def most_violated_by_coordinate(node: NodeProblem, alpha: Array, gram: Array) ->
     vectors = node.rows.class_vectors(alpha)
     # sum_k |t_k| is what a coordinate could give without the constraint: coordinates come in that
     # order, and the search ends where even that falls below the best value found.
-    ceilings = np.asarray(abs(vectors).sum(axis=0)).reshape(-1)
+    ceilings: Array = np.asarray(abs(vectors).sum(axis=0)).reshape(-1)
     columns = sp.csc_array(vectors) if sp.issparse(vectors) else vectors
     best, best_value = None, -np.inf
     for coordinate in np.argsort(-ceilings, kind="stable"):

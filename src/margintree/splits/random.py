@@ -12,7 +12,8 @@ from margintree.splits.node import NodeProblem, SplitResult, canonical
 class RandomSplit:
     """Divide the classes at random, as evenly in weight as the balance asks."""
 
-    def split(self, node: NodeProblem) -> SplitResult:
+    def divide(self, node: NodeProblem) -> SplitResult:
+        """Return a random labelling."""
         costs = np.random.default_rng(node.seed).standard_normal(node.n_classes)
         labelling = canonical(node.cheapest_labelling(node.sizes * costs))
         return conclude(node, labelling)

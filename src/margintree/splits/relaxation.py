@@ -36,6 +36,7 @@ class Relaxation:
 
     @property
     def cutting_plane_gap(self) -> float:
+        """How far the planes found are from all planes, relatively."""
         last = self.restricted_values[-1]
         return max(0.0, (last - self.lower_bound) / last)
 
@@ -97,8 +98,13 @@ class RelaxationSplit:
         values: list[float] = []
         while True:
             solved: MultipleKernelSolution = mkl(
-                node.rows, planes, mu, None if not values else alpha,
-                tol=self.tol, max_iter=self.max_mkl_iter, svm_max_iter=node.max_iter,
+                node.rows,
+                planes,
+                mu,
+                None if not values else alpha,
+                tol=self.tol,
+                max_iter=self.max_mkl_iter,
+                svm_max_iter=node.max_iter,
             )
             node.n_iter += solved.n_iter
             mu, alpha, gram = solved.mu, solved.svm.alpha, solved.class_gram
@@ -116,7 +122,8 @@ class RelaxationSplit:
             mu = np.maximum(mu, 1e-3 / len(planes)) if self.mkl == "closed_form" else mu
             mu = mu / mu.sum()
 
-    def split(self, node: NodeProblem) -> SplitResult:
+    def divide(self, node: NodeProblem) -> SplitResult:
+        """Return the rounded solution of the relaxation, Algorithm 1 steps 3-8."""
         relaxation = self.relax(node)
         labelling = kruskal_cut(relaxation.planes, relaxation.mu)
         if self.rounding == "best":
@@ -133,4 +140,4 @@ class RelaxationSplit:
             solution = node.solve(candidate, cutoff=best_value, start=solution)
             if solution.objective < best_value:
                 best, best_value = candidate, solution.objective
-        return best
+        return np.asarray(best)

@@ -15,7 +15,7 @@ from margintree.class_tree import ClassTree
 from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.training_set import TrainingSet
 from margintree.splits.node import NodeProblem, Split, SplitResult
-from margintree.structures.executors import SerialExecutor, ThreadExecutor
+from margintree.structures.executors import Executor, SerialExecutor, ThreadExecutor
 
 Index = npt.NDArray[np.int64]
 
@@ -120,7 +120,7 @@ def grow(
     leaf: list[int] = [-1] * n_nodes
     done: dict[int, _Done] = {}
     next_position, n_pending = 1, 1
-    executor = SerialExecutor(work) if n_threads == 1 else ThreadExecutor(work, n_threads)
+    executor: Executor[_Task, _Done] = SerialExecutor(work) if n_threads == 1 else ThreadExecutor(work, n_threads)
     with executor:
         executor.submit(_Task(0, np.arange(training_set.n_classes), seed))
         while n_pending:
@@ -158,7 +158,7 @@ def _split_node(
     node = NodeProblem(
         rows, training_set.sizes[task.classes], balance=balance, tol=tol, max_iter=max_iter, seed=task.seed
     )
-    result: SplitResult = split.split(node)
+    result: SplitResult = split.divide(node)
     left, right = task.classes[result.labelling > 0.0], task.classes[result.labelling < 0.0]
     solution = result.solution
     record = NodeRecord(

@@ -1,0 +1,66 @@
+"""The Newick text of a binary tree, as written and read by programs for phylogenetic trees.
+
+``((cat,dog),fox);`` is a tree of three leaves. Names with other characters stand in quotes.
+"""
+
+import re
+from collections.abc import Iterator
+
+_TOKEN = re.compile(
+    r"\s+|\[[^\]]*\]|(?P<mark>[(),:;])|'(?P<quoted>[^']*(?:''[^']*)*)'|(?P<bare>[^\s()\[\]',:;]+)|(?P<unknown>.)",
+    re.DOTALL,
+)
+# Some readers turn an underscore outside quotes into a blank, so a name with one is quoted too.
+_BARE_NAME = re.compile(r"(?:[^\W_]|[.+-])+")
+_FOLLOWERS = {
+    "start": ("(", "name"),
+    "(": ("(", "name"),
+    ",": ("(", "name"),
+    ")": ("name", ":", ",", ")", ";"),
+    "name": (":", ",", ")", ";"),
+    ":": ("length",),
+    "length": (",", ")", ";"),
+    ";": ("end of text",),
+}
+
+
+def quoted(name: str) -> str:
+    """Return the name as it stands in a Newick text."""
+    return name if _BARE_NAME.fullmatch(name) else "'" + name.replace("'", "''") + "'"
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
+    for match in _TOKEN.finditer(text):
+        kind, found, start = match.lastgroup, match.group(match.lastgroup or 0), match.start()
+        if kind == "unknown":
+            raise ValueError(f"Newick quotes and brackets must be closed. Got a lone {found} at position {start}.")
+        if kind == "mark":
+            yield found, found, start
+        elif kind is not None:
+            yield "name", found.replace("''", "'") if kind == "quoted" else found, start
+    yield "end of text", "end of text", len(text)
+
+
+def labels_in_preorder(text: str) -> list[str | None]:
+    """Return the leaf names in preorder, with None for internal nodes."""
+    labels: list[str | None] = []
+    open_nodes: list[int] = []
+    previous = "start"
+    for token, found, position in _tokens(text):
+        kind = "length" if token == "name" and previous == ":" else token
+        given = f"Got {found!r} at position {position}."
+        if kind not in _FOLLOWERS[previous]:
+            raise ValueError(f"Expected {' or '.join(_FOLLOWERS[previous])} in the Newick text. {given}")
+        if kind == "(":
+            labels.append(None)
+            open_nodes.append(1)
+        elif kind == "name" and previous != ")":
+            labels.append(found)
+        elif (kind in (",", ")") and not open_nodes) or (kind == ";" and open_nodes):
+            raise ValueError(f"Newick parentheses must match; here {len(open_nodes)} are open. {given}")
+        elif kind == ",":
+            open_nodes[-1] += 1
+        elif kind == ")" and (n_children := open_nodes.pop()) != 2:
+            raise ValueError(f"Newick nodes must have two children, and this one has {n_children}. {given}")
+        previous = kind
+    return labels

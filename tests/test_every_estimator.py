@@ -1,0 +1,24 @@
+"""scikit-learn's own checks, for every estimator with every kernel and split."""
+
+from sklearn.metrics.pairwise import laplacian_kernel
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from margintree import MarginTreeClassifier
+from margintree.splits import SPLITS
+
+KERNELS = ["linear", "rbf", "poly", "precomputed", laplacian_kernel]
+
+MODELS = [
+    *(MarginTreeClassifier(kernel, random_state=0) for kernel in KERNELS),
+    *(
+        MarginTreeClassifier(kernel, split=split, random_state=0)
+        for kernel in ("linear", "rbf")
+        for split in SPLITS
+        if split != "best_first"
+    ),
+]
+
+
+@parametrize_with_checks(MODELS)
+def test_scikit_learn_check(estimator, check):
+    check(estimator)
