@@ -287,8 +287,9 @@ class MarginTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
         n_open = sum(gap > self.tol for gap in gaps)
         if n_open:
             warnings.warn(
-                f"{n_open} of {len(gaps)} nodes stopped at max_iter={self.max_iter} with a relative duality gap of up "
-                f"to {max(gaps):.2g}, above tol={self.tol:g}. Increase max_iter, scale the features, or lower C.",
+                f"{n_open} of {len(gaps)} nodes stopped with a relative duality gap of up to {max(gaps):.2g}, above "
+                f"tol={self.tol:g}. Increase max_iter={self.max_iter}, scale the features, lower C, or check that a "
+                "kernel of your own is positive semi-definite.",
                 ConvergenceWarning,
                 stacklevel=2,
             )

@@ -21,6 +21,9 @@ NEWTON_ITERATIONS = 60
 EPOCHS_BEFORE_NEWTON = 30
 # Sparse rows with few columns and at least this share of non-zeros are handled faster as dense ones.
 DENSE_SHARE = 0.1
+# A polish costs a few times rows x features^2; up to this much it takes well under a millisecond.
+POLISH_WORK = 2**20
+POLISH_TOL = 1e-12
 # Class vectors of sparse rows are laid out dense up to this many entries, where the products of so small
 # a matrix cost less than the bookkeeping of a sparse one.
 DENSE_CLASS_VECTORS = 2**15
@@ -82,6 +85,18 @@ class LinearRows(NodeRows):
             )
             n_iter += steps
         return SVMSolution(alpha, decision, primal, dual, float(weights @ weights), n_iter, labelling, weights)
+
+    def polish(self, solution: SVMSolution) -> SVMSolution:
+        n_rows, n_columns = self.features.shape
+        if not isinstance(self.features, np.ndarray) or n_rows * n_columns**2 > POLISH_WORK:
+            return solution
+        assert solution.weights is not None
+        signs = solution.labelling[self.classes]
+        steps, weights, alpha, decision, primal, dual = newton(
+            self.features, signs, self.ridge, solution.weights, POLISH_TOL, np.inf, NEWTON_ITERATIONS
+        )
+        norm, n_iter = float(weights @ weights), solution.n_iter + steps
+        return SVMSolution(alpha, decision, primal, dual, norm, n_iter, solution.labelling, weights)
 
     def solve_planes(
         self, planes: Array, mu: Array, *, tol: float, max_iter: int, alpha: Array | None = None

@@ -19,8 +19,9 @@ import numpy as np
 from margintree.solvers.node_rows import NodeRows
 from margintree.solvers.solution import Array, DualSolution
 
-# Golden section search stops when the bracket is this small a part of the largest step.
-LINE_SEARCH_WIDTH = 0.05
+# Golden section search stops when the bracket is this small a part of the step, or the step itself is tiny.
+LINE_SEARCH_WIDTH = 0.2
+SHORTEST_STEP = 1e-4
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -53,6 +54,8 @@ class _Problem:
         self.rows, self.planes = rows, planes
         self.svm_tol, self.max_iter = svm_tol, max_iter
         self.n_iter = 0
+        # Every dual point bounds the saddle value from below, so the best of all counts.
+        self._saddle = -np.inf
 
     def at(self, mu: Array, alpha: Array | None) -> _Point:
         svm = self.rows.solve_planes(self.planes, mu, tol=self.svm_tol, max_iter=self.max_iter, alpha=alpha)
@@ -66,9 +69,10 @@ class _Problem:
         gram = self.rows.class_gram(point.svm.alpha)
         q = self.squared_norms(gram)
         alpha = point.svm.alpha
-        saddle = alpha.sum() - 0.5 * q.max() - 0.5 * (self.rows.ridge * alpha) @ alpha
+        saddle = float(alpha.sum() - 0.5 * q.max() - 0.5 * (self.rows.ridge * alpha) @ alpha)
+        self._saddle = max(self._saddle, saddle)
         value = point.svm.objective
-        gap = max(0.0, (value - saddle) / value)
+        gap = max(0.0, (value - self._saddle) / value)
         return MultipleKernelSolution(point.mu, point.svm, gram, value, gap, self.n_iter), q
 
 
@@ -76,7 +80,7 @@ def closed_form(
     rows: NodeRows, planes: Array, mu: Array, alpha: Array | None, *, tol: float, max_iter: int, svm_max_iter: int
 ) -> MultipleKernelSolution:
     """Solve by the closed-form update, from positive weights ``mu``."""
-    problem = _Problem(rows, planes, 0.3 * tol, svm_max_iter)
+    problem = _Problem(rows, planes, 0.1 * tol, svm_max_iter)
     point = problem.at(mu, alpha)
     best, q = problem.certify(point)
     for _ in range(max_iter):
@@ -94,8 +98,9 @@ def simplemkl(
     rows: NodeRows, planes: Array, mu: Array, alpha: Array | None, *, tol: float, max_iter: int, svm_max_iter: int
 ) -> MultipleKernelSolution:
     """Solve by SimpleMKL, from weights ``mu`` on the simplex."""
-    # The line search compares values of J, so the SVMs must be solved more exactly than the gap asks.
-    problem = _Problem(rows, planes, 0.1 * tol, svm_max_iter)
+    # The line search compares values of J, which change by the square of the gap: the SVMs must be solved
+    # far more exactly than the gap asks.
+    problem = _Problem(rows, planes, 1e-3 * tol, svm_max_iter)
     point = problem.at(mu, alpha)
     result, q = problem.certify(point)
     for _ in range(max_iter):
@@ -152,7 +157,7 @@ def _golden_section(problem: _Problem, near: _Point, far: _Point) -> _Point:
     low, high = 0.0, 1.0
     inner, outer = 1.0 - GOLDEN, GOLDEN
     left, right = at(inner), at(outer)
-    while high - low > LINE_SEARCH_WIDTH:
+    while high - low > LINE_SEARCH_WIDTH * high and high > SHORTEST_STEP:
         if left.svm.dual_objective <= right.svm.dual_objective:
             high, outer, right = outer, inner, left
             inner = high - GOLDEN * (high - low)

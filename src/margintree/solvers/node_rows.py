@@ -65,6 +65,14 @@ class NodeRows(ABC):
         """Solve the SVM whose kernel is sum_m mu_m K * z^m z^m', problem (9) for fixed mu."""
 
     @abstractmethod
+    def polish(self, solution: SVMSolution) -> SVMSolution:
+        """Carry a solution to machine precision where that is cheap, else return it as it is.
+
+        A small node's machine then depends neither on the order of its rows nor on whether a row stands
+        there twice or has weight 2.
+        """
+
+    @abstractmethod
     def class_gram(self, coefficients: Array) -> Array:
         """Return G_kl = V_k'V_l with V_k = sum_{j in class k} coefficients_j phi(x_j)."""
 

@@ -130,6 +130,6 @@ class _ListSearch:
     def result(self) -> SplitResult:
         """Solve the best labelling to the node's tolerance."""
         assert self.best is not None
-        final = self.node.solve(self.best.labelling, start=self.best)
+        final = self.node.finish(self.best.labelling, self.best)
         self._raise_bounds(final.alpha)
         return SplitResult(self.best.labelling, final, float(self.bounds.min()), True)

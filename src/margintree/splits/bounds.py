@@ -20,7 +20,7 @@ ROUNDING = 1e-9
 
 def conclude(node: NodeProblem, labelling: Array, start: SVMSolution | None = None) -> SplitResult:
     """Solve the chosen labelling to the node's tolerance, and bound all others with its dual point."""
-    solution = node.solve(labelling, start=start)
+    solution = node.finish(labelling, start)
     bound, exact = lower_bound(node, solution.alpha)
     return SplitResult(labelling, solution, bound, exact)
 

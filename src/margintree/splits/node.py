@@ -91,6 +91,10 @@ class NodeProblem:
         self.n_iter += solution.n_iter
         return solution
 
+    def finish(self, labelling: Array, start: SVMSolution | None = None) -> SVMSolution:
+        """Return the machine that the node keeps: to the node's tolerance, polished where that is cheap."""
+        return self.rows.polish(self.solve(labelling, start=start))
+
     def imbalance(self, labelling: Array) -> float:
         """Return |sum_k n_k z_k| / N."""
         return float(abs(self.sizes @ labelling) / self.sizes.sum())
