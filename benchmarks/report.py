@@ -1,0 +1,40 @@
+"""Results with the facts that make them mean something: date, command, versions, machine."""
+
+import os
+import platform
+import sys
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def heading(title: str) -> list[str]:
+    packages = ", ".join(
+        f"{name} {version(name)}" for name in ("margintree", "numpy", "scipy", "scikit-learn", "numba")
+    )
+    arguments = " ".join(sys.argv[1:])
+    return [
+        f"# {title}",
+        "",
+        f"- date: {datetime.now(UTC):%Y-%m-%d}",
+        f"- command: `python benchmarks/{Path(sys.argv[0]).name}{' ' + arguments if arguments else ''}`",
+        f"- versions: Python {platform.python_version()}, {packages}",
+        f"- machine: {platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
+        "",
+    ]
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
+    lines = ["| " + " | ".join(header) + " |", "|" + "|".join("---" for _ in header) + "|"]
+    return [*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows), ""]
+
+
+def write(name: str, lines: Sequence[str]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.md"
+    path.write_text("\n".join(lines).rstrip() + "\n")
+    print("\n".join(lines))
+    print(f"written to {path}")
