@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 from sklearn.datasets import load_svmlight_file
+from sklearn.exceptions import ConvergenceWarning
 
 from margintree.solvers import kernel_rows
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_rows import FETCH, KernelRows
 from margintree.solvers.kernel_source import MEGABYTE, KernelSource
+from margintree.solvers.solution import warn_if_not_converged
 
 TIGHT = 1e-8
 # Megabytes so few that the cache falls back to its smallest number of rows.
@@ -267,10 +269,64 @@ def test_value_that_is_not_finite_is_refused_when_its_row_is_first_read(compact_
 
 
 @pytest.mark.parametrize("cache_size", [TINY_CACHE, 100.0])
-def test_negative_diagonal_is_refused(compact_problem: Any, cache_size: float) -> None:
-    problem = compact_problem(rows_per_class=30)
-    with pytest.raises(ValueError, match=r"k\(x, x\) = -.*< 0.*positive semi-definite"):
-        problem.kernel_rows(lambda A, B: -np.asarray(A @ B.T), cache_size=cache_size)
+@pytest.mark.parametrize("C", [0.1, 10.0, 1000.0])
+def test_function_that_is_no_kernel_ends_with_a_gap_that_is_reported(
+    compact_problem: Any, cache_size: float, C: float
+) -> None:
+    problem = compact_problem(rows_per_class=30, C=C)
+    rows = problem.kernel_rows(lambda A, B: -np.asarray(A @ B.T), cache_size=cache_size)
+    solution = rows.solve(halves(problem.n_classes), tol=1e-3, max_iter=1000)
+    assert np.isfinite([solution.objective, solution.dual_objective]).all()
+    assert np.isfinite(solution.decision).all()
+    assert solution.duality_gap > 1e-3
+    with pytest.warns(ConvergenceWarning, match="positive semi-definite"):
+        warn_if_not_converged(solution, 1e-3, "The node's SVM")
+
+
+@given(seed=st.integers(0, 10_000), C=st.floats(0.05, 1000.0))
+@settings(max_examples=15)
+def test_polish_carries_a_small_node_to_the_optimum(compact_problem: Any, seed: int, C: float) -> None:
+    problem = compact_problem(C=C, weighted=True, seed=seed)
+    labelling = halves(problem.n_classes)
+    matrix = one_plane(problem, problem.rbf_gram(), labelling)
+    _, optimum = problem.exact_dual(matrix)
+    rows = problem.kernel_rows()
+    rough = rows.solve(labelling, tol=1e-3, max_iter=10_000)
+    polished = rows.polish(rough)
+    assert polished.alpha.min() >= 0.0
+    assert polished.objective == pytest.approx(optimum, rel=1e-9)
+    assert polished.duality_gap <= 1e-9
+    np.testing.assert_array_equal(polished.labelling, labelling)
+    signed = labelling[problem.classes] * polished.decision
+    np.testing.assert_allclose(signed, matrix @ polished.alpha, rtol=1e-7, atol=1e-7)
+
+
+def test_polish_leaves_a_node_with_a_bounded_cache_as_it_is(compact_problem: Any) -> None:
+    rows = compact_problem(rows_per_class=20).kernel_rows(cache_size=TINY_CACHE)
+    rough = rows.solve(halves(4), tol=0.1, max_iter=100)
+    assert rows.polish(rough) is rough
+
+
+@given(seed=st.integers(0, 10_000), C=st.floats(0.05, 30.0))
+@settings(max_examples=10)
+def test_weight_two_equals_a_duplicated_row(compact_problem: Any, seed: int, C: float) -> None:
+    problem = compact_problem(C=C, seed=seed)
+    copies = np.random.default_rng(seed).integers(1, 3, size=problem.n_rows)
+    lengths = np.add.reduceat(copies, problem.class_start[:-1])
+    duplicated = type(problem)(
+        np.repeat(problem.features, copies, axis=0),
+        np.concatenate([[0], np.cumsum(lengths)]),
+        np.ones(copies.sum()),
+        C,
+    )
+    weighted = type(problem)(problem.features, problem.class_start, copies.astype(float), C)
+    labelling = halves(problem.n_classes)
+    options = {"tol": TIGHT, "max_iter": 100_000}
+    first = duplicated.kernel_rows().solve(labelling, **options)
+    second = weighted.kernel_rows().solve(labelling, **options)
+    assert first.objective == pytest.approx(second.objective, rel=2 * TIGHT)
+    far = problem.decision_distance(second.objective, TIGHT)
+    np.testing.assert_allclose(first.decision, np.repeat(second.decision, copies), rtol=0, atol=far)
 
 
 def test_intercept_adds_one_to_every_kernel_value(compact_problem: Any) -> None:

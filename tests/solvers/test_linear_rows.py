@@ -120,8 +120,8 @@ def test_reported_values_are_those_of_the_weights_and_the_dual_variables(
     assert solution.objective == pytest.approx(problem.primal(weights @ weights, signed), rel=1e-9)
     dual = problem.dual(solution.alpha, dual_problem(problem, labelling))
     assert solution.dual_objective == pytest.approx(dual, rel=1e-8, abs=1e-9)
-    expected_gap = max(0.0, (solution.objective - solution.dual_objective) / solution.objective)
-    assert solution.duality_gap == expected_gap
+    gap = (solution.objective - solution.dual_objective) / solution.objective
+    assert solution.duality_gap == pytest.approx(gap, abs=1e-12)
 
 
 @layouts
@@ -226,6 +226,29 @@ def test_weight_two_equals_a_duplicated_row(class_problem: Any, layout: str, see
     assert first.objective == pytest.approx(second.objective, rel=2 * TIGHT)
     far = problem.weight_distance(second.objective, TIGHT)
     np.testing.assert_allclose(first.weights, second.weights, rtol=0, atol=far)
+
+
+@given(seed=st.integers(0, 10_000), C=st.floats(0.05, 1000.0))
+@settings(max_examples=15)
+def test_polish_carries_a_small_dense_node_to_the_optimum(compact_problem: Any, seed: int, C: float) -> None:
+    problem = compact_problem(C=C, weighted=True, seed=seed)
+    labelling = alternating_signs(problem.n_classes)
+    _, optimum = problem.exact_dual(dual_problem(problem, labelling))
+    rows = problem.linear_rows()
+    rough = rows.solve(labelling, tol=0.1, max_iter=100)
+    polished = rows.polish(rough)
+    assert polished.objective == pytest.approx(optimum, rel=1e-9)
+    assert polished.duality_gap <= 1e-9
+    np.testing.assert_array_equal(polished.labelling, labelling)
+    np.testing.assert_allclose(polished.decision, problem.features @ polished.weights, atol=1e-9)
+    assert polished.n_iter >= rough.n_iter
+
+
+@pytest.mark.parametrize("layout", DESCENT_ONLY)
+def test_polish_leaves_large_nodes_as_they_are(class_problem: Any, layout: str) -> None:
+    rows = class_problem().linear_rows(layout)
+    rough = rows.solve(alternating_signs(4), tol=0.1, max_iter=100)
+    assert rows.polish(rough) is rough
 
 
 @pytest.mark.parametrize("layout", DESCENT_ONLY)

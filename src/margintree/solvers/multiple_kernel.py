@@ -22,6 +22,8 @@ from margintree.solvers.solution import Array, DualSolution
 # Golden section search stops when the bracket is this small a part of the step, or the step itself is tiny.
 LINE_SEARCH_WIDTH = 0.2
 SHORTEST_STEP = 1e-4
+# SimpleMKL solves its SVMs to this part of its own tolerance at the sharpest.
+SHARPEST_SVM = 1e-3
 GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
 
 
@@ -98,9 +100,7 @@ def simplemkl(
     rows: NodeRows, planes: Array, mu: Array, alpha: Array | None, *, tol: float, max_iter: int, svm_max_iter: int
 ) -> MultipleKernelSolution:
     """Solve by SimpleMKL, from weights ``mu`` on the simplex."""
-    # The line search compares values of J, which change by the square of the gap: the SVMs must be solved
-    # far more exactly than the gap asks.
-    problem = _Problem(rows, planes, 1e-3 * tol, svm_max_iter)
+    problem = _Problem(rows, planes, 0.1 * tol, svm_max_iter)
     point = problem.at(mu, alpha)
     result, q = problem.certify(point)
     for _ in range(max_iter):
@@ -108,8 +108,12 @@ def simplemkl(
             break
         moved = _descend(problem, point, reduced_gradient(point.mu, -0.5 * q))
         if moved is point:
-            # J falls nowhere along the direction: what is left of the gap is the SVMs' own.
-            break
+            # J falls nowhere along the direction. It changes by the square of the gap, so the SVMs must
+            # be solved more exactly to see it, if they can be.
+            if point.svm.duality_gap > problem.svm_tol or problem.svm_tol <= SHARPEST_SVM * tol:
+                break
+            problem.svm_tol *= 0.1
+            moved = problem.at(point.mu, point.svm.alpha)
         point = moved
         result, q = problem.certify(point)
     return result

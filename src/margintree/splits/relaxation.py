@@ -70,6 +70,9 @@ class RelaxationSplit:
         cutting planes end.
     max_mkl_iter : int, default=50
         Updates of the weights per round.
+    svm_max_iter : int, default=100
+        Passes over the rows for each SVM of the multiple kernel problem. They start from each other, so a
+        hard one is carried on by the next.
     """
 
     oracle: str = "gram"
@@ -78,6 +81,7 @@ class RelaxationSplit:
     max_planes: int = 50
     tol: float = 1e-2
     max_mkl_iter: int = 50
+    svm_max_iter: int = 100
 
     def __post_init__(self) -> None:
         for name, allowed in CHOICES.items():
@@ -104,7 +108,7 @@ class RelaxationSplit:
                 None if not values else alpha,
                 tol=self.tol,
                 max_iter=self.max_mkl_iter,
-                svm_max_iter=node.max_iter,
+                svm_max_iter=self.svm_max_iter,
             )
             node.n_iter += solved.n_iter
             mu, alpha, gram = solved.mu, solved.svm.alpha, solved.class_gram
