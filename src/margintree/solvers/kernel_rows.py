@@ -160,6 +160,8 @@ class KernelRows(NodeRows):
                 return signed, -(-n_updates // self.n_rows), primal, dual
             gradient = signed[missing:] - 1.0 + self.ridge[missing:] * alpha[missing:]
             gains = np.where((alpha[missing:] > 0.0) | (gradient < 0.0), gradient**2, 0.0) / self._curvature[missing:]
+            # The compiled loop may round a gain at the threshold the other way: it gets its row in any case.
+            gains[0] = np.inf
             self._fetch(missing + np.flatnonzero(gains >= resume[1]))
 
     def _fetch(self, wanted: npt.NDArray[np.int64]) -> None:
