@@ -101,7 +101,13 @@ def sweeps(
             recent[slot[j]] = 1
             updates += 1
             alpha[j] = after
-            add_row(gram[slot[j]], after - before, coupling[classes[j]], class_start, signed)
+            step = after - before
+            row = gram[slot[j]]
+            add_row(row, step, coupling[classes[j]], class_start, signed)
+            # The dual's change is known exactly, so a run that passes the cutoff ends within the sweep.
+            dual -= step * (gradient + 0.5 * (row[j] + ridge[j]) * step)
+            if dual > cutoff:
+                break
         resume[0] = 0
         primal, dual = values(alpha, signed, ridge)
         if primal - dual <= tol * primal or dual > cutoff:

@@ -62,6 +62,10 @@ class LinearTrainingSet(TrainingSet):
         self, X: Matrix, class_start: Index, sample_weight: Array, cost: Array, *, fit_intercept: bool
     ) -> None:
         super().__init__(class_start, sample_weight, cost)
+        if sp.issparse(X) and not X.has_canonical_format:
+            # Entries that are stored twice add up; the solvers take each stored value for one of its own.
+            X = X.copy()
+            X.sum_duplicates()
         self.X = X
         self.fit_intercept = fit_intercept
         self._arrays = layout(X)
