@@ -1,32 +1,23 @@
 """MarginTreeClassifier: the class tree of maximum separating margin."""
 
-import warnings
-from collections.abc import Callable
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import Tags, check_random_state
+from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, validate_data
 
+from margintree.estimators.base import Kernel, MachineClassifier
 from margintree.estimators.callbacks import CallbackSupportMixin, FitProgress, with_callbacks
-from margintree.estimators.training_data import TrainingData, gamma_value, kernel_set, linear_set, prepare
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
-from margintree.solvers.kernel_function import KernelFunction
-from margintree.solvers.training_set import TrainingSet
 from margintree.splits import SPLITS, Split
-from margintree.structures.grow import GrownTree, grow
+from margintree.structures.grow import grow
 
 
-class MarginTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MarginTreeClassifier(CallbackSupportMixin, MachineClassifier):  # type: ignore[misc]
     """Classify by walking a binary tree over the classes, learned by maximum separating margin.
 
     Each internal node divides its classes into the two groups that a support vector machine separates
@@ -101,26 +92,15 @@ class MarginTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        "kernel": [StrOptions({"linear", "rbf", "poly", "precomputed"}), callable],
-        "C": [Interval(Real, 0.0, None, closed="neither")],
-        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
-        "degree": [Interval(Real, 0.0, None, closed="neither")],
-        "coef0": [Interval(Real, None, None, closed="neither")],
+        **MachineClassifier.machine_constraints,
+        **MachineClassifier.kernel_constraints,
         "split": [StrOptions(set(SPLITS)), HasMethods("divide")],
         "balance": [Interval(Real, 0.0, 1.0, closed="left")],
-        "fit_intercept": ["boolean"],
-        "tol": [Interval(Real, 0.0, 1.0, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
-        "class_weight": [StrOptions({"balanced"}), dict, None],
-        "n_jobs": [Integral, None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
         self,
-        kernel: str | Callable[[Any, Any], Any] = "linear",
+        kernel: Kernel = "linear",
         *,
         C: float = 1.0,
         gamma: float | str = "scale",
@@ -170,38 +150,17 @@ class MarginTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
         -------
         self
         """
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=False if self.kernel == "precomputed" else "csr",
-            accept_large_sparse=False,
-            dtype=np.float64,
-            order="C",
-        )
-        check_classification_targets(y)
-        pairwise = self.kernel == "precomputed"
-        if pairwise and X.shape[0] != X.shape[1]:
-            raise ValueError(
-                f"With kernel='precomputed' fit needs a square matrix of kernel values between all pairs of rows; "
-                f"got shape {X.shape}."
-            )
-        data = prepare(X, y, sample_weight, C=self.C, class_weight=self.class_weight, pairwise=pairwise)
+        data, X, y = self._training_data(X, y, sample_weight)
+        training_set, function = self._training_set(data)
         progress = FitProgress(self, len(data.classes) - 1, X, y)
-        function = self._kernel_function(data)
-        training_set: TrainingSet
-        if function is None:
-            training_set = linear_set(data, fit_intercept=self.fit_intercept)
-        else:
-            training_set = kernel_set(data, function, cache_size=self.cache_size)
         grown = grow(
             training_set,
             SPLITS[self.split] if isinstance(self.split, str) else self.split,
             balance=self.balance,
             tol=self.tol,
             max_iter=self.max_iter,
-            seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
-            n_threads=effective_n_jobs(self.n_jobs),
+            seed=self._seed(),
+            n_threads=self._n_threads(),
             on_node=progress.node_done,
         )
         self.classes_ = data.classes
@@ -215,7 +174,7 @@ class MarginTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
             self._model = KernelTree.from_classifiers(
                 grown.tree, grown.classifiers, function, data.X, data.original_row
             )
-        self._warn_of_open_gaps(grown)
+        self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         progress.finish()
         return self
 
@@ -264,38 +223,4 @@ class MarginTreeClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator)
         return self.tree_.depth[self._leaves(X)].astype(np.int64)
 
     def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
-        check_is_fitted(self)
-        X = validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse=False if self.kernel == "precomputed" else "csr",
-            accept_large_sparse=False,
-            dtype=np.float64,
-            order="C",
-        )
-        return self._model.leaves(X)
-
-    def _kernel_function(self, data: TrainingData) -> KernelFunction | None:
-        if self.kernel == "linear":
-            return None
-        gamma = gamma_value(self.gamma, data) if self.kernel in ("rbf", "poly") else 1.0
-        return KernelFunction(self.kernel, gamma, self.degree, self.coef0, self.fit_intercept)
-
-    def _warn_of_open_gaps(self, grown: GrownTree) -> None:
-        gaps = [record.duality_gap for record in grown.records]
-        n_open = sum(gap > self.tol for gap in gaps)
-        if n_open:
-            warnings.warn(
-                f"{n_open} of {len(gaps)} nodes stopped with a relative duality gap of up to {max(gaps):.2g}, above "
-                f"tol={self.tol:g}. Increase max_iter={self.max_iter}, scale the features, lower C, or check that a "
-                "kernel of your own is positive semi-definite.",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = self.kernel != "precomputed"
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
+        return self._model.leaves(self._checked_rows(X))

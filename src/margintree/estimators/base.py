@@ -1,0 +1,120 @@
+"""What all estimators share: parameters of the machines, validation of data, and warnings."""
+
+import warnings
+from collections.abc import Callable, Iterable
+from numbers import Integral, Real
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from margintree.estimators.training_data import TrainingData, gamma_value, kernel_set, linear_set, prepare
+from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.training_set import TrainingSet
+
+Kernel = str | Callable[[Any, Any], Any]
+
+
+class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """A classifier made of L2-loss support vector machines.
+
+    The parameters of a subclass that have a name from here mean the same in all of them.
+    """
+
+    machine_constraints: ClassVar[dict[str, Any]] = {
+        "C": [Interval(Real, 0.0, None, closed="neither")],
+        "fit_intercept": ["boolean"],
+        "tol": [Interval(Real, 0.0, 1.0, closed="neither")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "class_weight": [StrOptions({"balanced"}), dict, None],
+        "random_state": ["random_state"],
+        "verbose": ["verbose"],
+    }
+    kernel_constraints: ClassVar[dict[str, Any]] = {
+        "kernel": [StrOptions({"linear", "rbf", "poly", "precomputed"}), callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
+        "degree": [Interval(Real, 0.0, None, closed="neither")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
+        "cache_size": [Interval(Real, 0.0, None, closed="neither")],
+        "n_jobs": [Integral, None],
+    }
+
+    # Estimators without a choice of kernel are linear.
+    kernel: Kernel = "linear"
+
+    @property
+    def _is_pairwise(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def _checked_rows(self, X: Any) -> Any:
+        """Return new rows as the kernels read them."""
+        check_is_fitted(self)
+        return validate_data(
+            self,
+            X,
+            reset=False,
+            accept_sparse=False if self._is_pairwise else "csr",
+            accept_large_sparse=False,
+            dtype=np.float64,
+            order="C",
+        )
+
+    def _training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData, Any, npt.NDArray[Any]]:
+        """Validate the arguments of fit; return the sorted data, and X and y as they were validated."""
+        X, y = validate_data(
+            self,
+            X,
+            y,
+            accept_sparse=False if self._is_pairwise else "csr",
+            accept_large_sparse=False,
+            dtype=np.float64,
+            order="C",
+        )
+        check_classification_targets(y)
+        if self._is_pairwise and X.shape[0] != X.shape[1]:
+            raise ValueError(
+                f"With kernel='precomputed' fit needs a square matrix of kernel values between all pairs of rows; "
+                f"got shape {X.shape}."
+            )
+        data = prepare(X, y, sample_weight, C=self.C, class_weight=self.class_weight, pairwise=self._is_pairwise)
+        return data, X, y
+
+    def _training_set(self, data: TrainingData) -> tuple[TrainingSet, KernelFunction | None]:
+        """Return the training set and the kernel function, None for the linear kernel."""
+        if isinstance(self.kernel, str) and self.kernel == "linear":
+            return linear_set(data, fit_intercept=self.fit_intercept), None
+        gamma = gamma_value(self.gamma, data) if self.kernel in ("rbf", "poly") else 1.0
+        function = KernelFunction(self.kernel, gamma, self.degree, self.coef0, self.fit_intercept)
+        return kernel_set(data, function, cache_size=self.cache_size), function
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _n_threads(self) -> int:
+        return int(effective_n_jobs(self.n_jobs))
+
+    def _warn_of_open_gaps(self, gaps: Iterable[float], what: str) -> None:
+        """Give one ConvergenceWarning for all machines whose gap is above ``tol``."""
+        gaps = list(gaps)
+        n_open = sum(gap > self.tol for gap in gaps)
+        if n_open:
+            warnings.warn(
+                f"{n_open} of {len(gaps)} {what} stopped with a relative duality gap of up to {max(gaps):.2g}, above "
+                f"tol={self.tol:g}. Increase max_iter={self.max_iter}, scale the features, lower C, or check that a "
+                "kernel of your own is positive semi-definite.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = not self._is_pairwise
+        tags.input_tags.pairwise = self._is_pairwise
+        return tags
