@@ -74,6 +74,14 @@ def test_primal_value_never_rises(compact_problem: Any, seed: int, C: float) -> 
     assert all(later <= earlier * (1 + 1e-12) for earlier, later in itertools.pairwise(values))
 
 
+def test_first_step_is_shortened_where_the_whole_one_would_raise_the_primal_value() -> None:
+    # No row has a slack at w = 2: the quadratic model knows the regulariser alone and points to w = 0.
+    features, signs, ridge = np.array([[1.0], [-1.0], [1.5]]), np.array([1.0, -1.0, 1.0]), np.full(3, 1e-3)
+    _, weights, _, _, primal, _ = newton(features, signs, ridge, np.array([2.0]), 1e-10, np.inf, 1)
+    assert 0.0 < weights[0] < 2.0
+    assert primal < 0.5 * 2.0**2
+
+
 def test_run_ends_once_the_dual_passes_the_cutoff(compact_problem: Any) -> None:
     problem = compact_problem(C=100.0)
     zero = np.zeros(problem.features.shape[1])

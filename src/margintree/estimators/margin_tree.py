@@ -223,4 +223,5 @@ class MarginTreeClassifier(CallbackSupportMixin, MachineClassifier):  # type: ig
         return self.tree_.depth[self._leaves(X)].astype(np.int64)
 
     def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
-        return self._model.leaves(self._checked_rows(X))
+        rows = self._checked_rows(X)
+        return self._model.leaves(rows)
