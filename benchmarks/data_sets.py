@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_svmlight_file
+from sklearn.datasets import load_svmlight_files
 from sklearn.feature_extraction.text import TfidfTransformer
 from sklearn.preprocessing import MinMaxScaler, normalize
 
@@ -23,12 +23,11 @@ def directory() -> Path:
 @cache
 def parts(name: str) -> list[tuple[Any, np.ndarray]]:
     """Return the raw parts of a data set: training, and test where the source has one."""
-    train, test = directory() / f"{name}.bz2", directory() / f"{name}.t.bz2"
-    X, y = load_svmlight_file(str(train))
-    found = [(X, y)]
-    if test.exists():
-        found.append(load_svmlight_file(str(test), n_features=X.shape[1]))
-    return [(X.toarray() if name in DENSE else X, y) for X, y in found]
+    files = [directory() / f"{name}.bz2", directory() / f"{name}.t.bz2"]
+    # Read together, so that both parts have the columns that either uses.
+    found = load_svmlight_files([str(file) for file in files if file.exists()])
+    pairs = zip(found[::2], found[1::2], strict=True)
+    return [(X.toarray() if name in DENSE else X, y) for X, y in pairs]
 
 
 def prepared(X_train: Any, X_test: Any, name: str) -> tuple[Any, Any]:

@@ -30,6 +30,7 @@ class KernelTree:
     start: npt.NDArray[np.int64]
     support: npt.NDArray[np.int64]
     coefficients: Array
+    constants: Array
 
     @classmethod
     def from_classifiers(
@@ -50,10 +51,12 @@ class KernelTree:
         rows = np.concatenate([c.row_index for c in kernel])
         start = np.concatenate([[0], np.cumsum(lengths)])
         coefficients = np.concatenate([c.coefficients for c in kernel])
+        constants = np.zeros(tree.n_nodes)
+        constants[tree.internal_nodes] = [c.constant for c in kernel]
         if function.kernel == "precomputed":
-            return cls(tree, function, None, start, original_row[rows], coefficients)
+            return cls(tree, function, None, start, original_row[rows], coefficients, constants)
         used, support = np.unique(rows, return_inverse=True)
-        return cls(tree, function, X[used], start, support, coefficients)
+        return cls(tree, function, X[used], start, support, coefficients, constants)
 
     def leaves(self, X: Any) -> npt.NDArray[np.int32]:
         """Return the leaf that each row reaches by the greedy walk."""
@@ -75,7 +78,7 @@ class KernelTree:
         """Return the decision values of one node for some rows."""
         part = slice(self.start[node], self.start[node + 1])
         support, coefficients = self.support[part], self.coefficients[part]
-        result = np.empty(len(rows))
+        result = np.full(len(rows), self.constants[node])
         height = max(1, BLOCK_ENTRIES // max(1, len(support)))
         for first in range(0, len(rows), height):
             chunk = rows[first : first + height]
@@ -83,5 +86,5 @@ class KernelTree:
                 values = self.function.finish(X[np.ix_(chunk, support)])
             else:
                 values = self.function(X[chunk], self.vectors[support])
-            result[first : first + height] = values @ coefficients
+            result[first : first + height] += values @ coefficients
         return result

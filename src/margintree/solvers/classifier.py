@@ -19,10 +19,14 @@ class LinearClassifier:
 
 @dataclass(frozen=True, eq=False)
 class KernelClassifier:
-    """Coefficients a_j t_j of the support vectors, by training row; a positive value means left."""
+    """Coefficients a_j t_j of the support vectors, by training row; a positive value means left.
+
+    The machines' own intercept is part of the kernel. ``constant`` is for a node that has but one answer.
+    """
 
     row_index: npt.NDArray[np.int64]
     coefficients: Array
+    constant: float = 0.0
 
 
 NodeClassifier = LinearClassifier | KernelClassifier

@@ -46,9 +46,14 @@ class TrainingSet(ABC):
         offsets = np.repeat(self.class_start[classes] - start[:-1], lengths)
         return np.arange(start[-1]) + offsets, start
 
-    @abstractmethod
     def node_rows(self, classes: Index, seed: int) -> NodeRows:
         """Return the rows of a node that holds the given classes."""
+        row_index, start = self.rows_of(classes)
+        return self.select(row_index, start, seed)
+
+    @abstractmethod
+    def select(self, row_index: Index, class_start: Index, seed: int) -> NodeRows:
+        """Return any rows, grouped: group k is ``class_start[k] : class_start[k + 1]`` of ``row_index``."""
 
     @abstractmethod
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> NodeClassifier:
@@ -70,8 +75,7 @@ class LinearTrainingSet(TrainingSet):
         self.fit_intercept = fit_intercept
         self._arrays = layout(X)
 
-    def node_rows(self, classes: Index, seed: int) -> LinearRows:
-        row_index, start = self.rows_of(classes)
+    def select(self, row_index: Index, class_start: Index, seed: int) -> LinearRows:
         n_columns = self.X.shape[1]
         features: Matrix
         if isinstance(self.X, np.ndarray):
@@ -89,7 +93,7 @@ class LinearTrainingSet(TrainingSet):
             features = sp.csr_array(
                 (values, indices, indptr), shape=(len(row_index), len(columns) + self.fit_intercept), copy=False
             )
-        return LinearRows(features, columns, start, self.ridge[row_index], seed)
+        return LinearRows(features, columns, class_start, self.ridge[row_index], seed)
 
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> LinearClassifier:
         assert isinstance(rows, LinearRows)
@@ -107,9 +111,8 @@ class KernelTrainingSet(TrainingSet):
         super().__init__(class_start, sample_weight, cost)
         self.source = source
 
-    def node_rows(self, classes: Index, seed: int) -> KernelRows:
-        row_index, start = self.rows_of(classes)
-        return KernelRows(self.source, row_index, start, self.ridge[row_index], seed)
+    def select(self, row_index: Index, class_start: Index, seed: int) -> KernelRows:
+        return KernelRows(self.source, row_index, class_start, self.ridge[row_index], seed)
 
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> KernelClassifier:
         assert isinstance(rows, KernelRows)

@@ -1,0 +1,1 @@
+"""Machines in an order: each by itself, or from the leaves up."""

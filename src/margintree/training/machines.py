@@ -1,0 +1,94 @@
+"""Binary machines between two groups of training rows, each by itself."""
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree.class_tree import ClassTree
+from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
+from margintree.solvers.node_rows import NodeRows
+from margintree.solvers.solution import Array
+from margintree.solvers.training_set import LinearTrainingSet, TrainingSet
+
+Index = npt.NDArray[np.int64]
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+LEFT_AGAINST_RIGHT = np.array([1.0, -1.0])
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """A trained machine with the record of its training; a positive decision means the first group.
+
+    ``decision`` holds its values on the rows it was trained on, in their order.
+    """
+
+    classifier: NodeClassifier
+    decision: Array
+    objective: float
+    duality_gap: float
+    n_iter: int
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """Trains machines on parts of one training set."""
+
+    training_set: TrainingSet
+    tol: float
+    max_iter: int
+    seed: int
+
+    def on_rows(self, rows: NodeRows, labelling: Array) -> Machine:
+        """Train one machine on rows whose groups have the given signs, 0 for groups that do not take part.
+
+        Several machines on the same rows share their kernel matrix.
+        """
+        solution = rows.polish(rows.solve(labelling, tol=self.tol, max_iter=self.max_iter))
+        classifier = self.training_set.classifier(rows, solution)
+        gap, n_iter = float(solution.duality_gap), solution.n_iter
+        return Machine(classifier, solution.decision, float(solution.objective), gap, n_iter)
+
+    def between(self, left: Index, right: Index) -> Machine:
+        """Train a machine between two sets of training rows; if one is empty, it always says the other."""
+        if len(left) == 0 or len(right) == 0:
+            constant = 1.0 if len(right) == 0 else -1.0
+            return Machine(self._constant(constant), np.full(len(left) + len(right), constant), 0.0, 0.0, 0)
+        start = np.array([0, len(left), len(left) + len(right)])
+        rows = self.training_set.select(np.concatenate([left, right]), start, self.seed)
+        return self.on_rows(rows, LEFT_AGAINST_RIGHT)
+
+    def between_classes(self, left: Index, right: Index) -> Machine:
+        """Train a machine between all rows of some classes and all rows of others."""
+        return self.between(self.training_set.rows_of(left)[0], self.training_set.rows_of(right)[0])
+
+    def _constant(self, value: float) -> NodeClassifier:
+        nothing = np.empty(0, dtype=np.int64)
+        if isinstance(self.training_set, LinearTrainingSet):
+            return LinearClassifier(nothing, np.empty(0), value)
+        return KernelClassifier(nothing, np.empty(0), value)
+
+
+def train_each(trainer: Trainer, tree: ClassTree, n_threads: int = 1) -> list[Machine]:
+    """Train the machine of every internal node by itself, on all rows of the classes below it, in preorder."""
+
+    def train(node: int) -> Machine:
+        left, right = int(tree.children_left[node]), int(tree.children_right[node])
+        return trainer.between_classes(
+            tree.classes_below(left).astype(np.int64), tree.classes_below(right).astype(np.int64)
+        )
+
+    return in_threads(train, tree.internal_nodes.tolist(), n_threads)
+
+
+def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int) -> list[Result]:
+    """Return the results in the order of the tasks; the compiled loops release the GIL."""
+    if n_threads == 1:
+        return [work(task) for task in tasks]
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="margintree") as pool:
+        return list(pool.map(work, tasks))
