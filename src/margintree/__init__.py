@@ -9,16 +9,29 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from margintree.class_tree import ClassTree
+    from margintree.estimators.filter_tree import FilterTreeClassifier
     from margintree.estimators.margin_tree import MarginTreeClassifier
+    from margintree.estimators.one_vs_one import OneVsOneSVC
+    from margintree.estimators.one_vs_rest import OneVsRestSVC
 
 __version__ = "0.1.0"
 
-__all__ = ["ClassTree", "MarginTreeClassifier", "__version__"]
+__all__ = [
+    "ClassTree",
+    "FilterTreeClassifier",
+    "MarginTreeClassifier",
+    "OneVsOneSVC",
+    "OneVsRestSVC",
+    "__version__",
+]
 
 # Imported on first use, so that the command line answers at once.
 _HOMES = {
     "ClassTree": "margintree.class_tree",
+    "FilterTreeClassifier": "margintree.estimators.filter_tree",
     "MarginTreeClassifier": "margintree.estimators.margin_tree",
+    "OneVsOneSVC": "margintree.estimators.one_vs_one",
+    "OneVsRestSVC": "margintree.estimators.one_vs_rest",
 }
 
 

@@ -4,20 +4,17 @@ from numbers import Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from margintree.estimators.base import Kernel, MachineClassifier
+from margintree.estimators.base import Kernel
 from margintree.estimators.callbacks import CallbackSupportMixin, FitProgress, with_callbacks
-from margintree.prediction.kernel_tree import KernelTree
-from margintree.prediction.linear_tree import LinearTree
+from margintree.estimators.tree_walk import TreeWalker
 from margintree.splits import SPLITS, Split
 from margintree.structures.grow import grow
 
 
-class MarginTreeClassifier(CallbackSupportMixin, MachineClassifier):  # type: ignore[misc]
+class MarginTreeClassifier(CallbackSupportMixin, TreeWalker):  # type: ignore[misc]
     """Classify by walking a binary tree over the classes, learned by maximum separating margin.
 
     Each internal node divides its classes into the two groups that a support vector machine separates
@@ -92,8 +89,8 @@ class MarginTreeClassifier(CallbackSupportMixin, MachineClassifier):  # type: ig
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **MachineClassifier.machine_constraints,
-        **MachineClassifier.kernel_constraints,
+        **TreeWalker.machine_constraints,
+        **TreeWalker.kernel_constraints,
         "split": [StrOptions(set(SPLITS)), HasMethods("divide")],
         "balance": [Interval(Real, 0.0, 1.0, closed="left")],
     }
@@ -163,65 +160,9 @@ class MarginTreeClassifier(CallbackSupportMixin, MachineClassifier):  # type: ig
             n_threads=self._n_threads(),
             on_node=progress.node_done,
         )
-        self.classes_ = data.classes
-        self.tree_ = grown.tree
+        self._store_tree(grown.tree, grown.classifiers, function, data)
         self.node_records_ = grown.records
         self.n_iter_ = max(record.n_iter for record in grown.records)
-        self._model: LinearTree | KernelTree
-        if function is None:
-            self._model = LinearTree.from_classifiers(grown.tree, grown.classifiers, X.shape[1])
-        else:
-            self._model = KernelTree.from_classifiers(
-                grown.tree, grown.classifiers, function, data.X, data.original_row
-            )
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         progress.finish()
         return self
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class of each row: that of the leaf it reaches.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            With ``kernel="precomputed"`` the kernel values between the rows and all training rows.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        leaves = self._leaves(X)
-        return np.asarray(self.classes_[self.tree_.leaf_class[leaves]])
-
-    def decision_path(self, X: Any) -> sp.csr_array:
-        """Return which nodes each row passes, the root and the leaf included.
-
-        Returns
-        -------
-        csr_array of shape (n_samples, n_nodes)
-            1 where a row passes a node.
-        """
-        node = self._leaves(X).astype(np.int64)
-        depth = self.tree_.depth[node].astype(np.int64)
-        indptr = np.concatenate([[0], np.cumsum(depth + 1)])
-        indices = np.empty(indptr[-1], dtype=np.int64)
-        rows = np.arange(len(node))
-        while len(rows):
-            # Each row writes its path from the leaf upwards: parents have smaller numbers.
-            indices[indptr[rows] + self.tree_.depth[node[rows]]] = node[rows]
-            node[rows] = self.tree_.parent[node[rows]]
-            rows = rows[node[rows] >= 0]
-        return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(node), self.tree_.n_nodes))
-
-    def n_evaluations(self, X: Any) -> npt.NDArray[np.int64]:
-        """Return how many decision functions the prediction of each row evaluates.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        return self.tree_.depth[self._leaves(X)].astype(np.int64)
-
-    def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
-        rows = self._checked_rows(X)
-        return self._model.leaves(rows)

@@ -66,6 +66,10 @@ class KernelRows(NodeRows):
         self._curvature = np.maximum(diagonal, 0.0) + ridge
         self._coordinates: Array | None = None
 
+    @property
+    def can_be_shared(self) -> bool:
+        return self.holds_all
+
     def solve(
         self,
         labelling: Array,

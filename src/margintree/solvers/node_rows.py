@@ -35,6 +35,11 @@ class NodeRows(ABC):
         self.classes = np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
 
     @property
+    def can_be_shared(self) -> bool:
+        """Whether several threads may solve on these rows at once."""
+        return True
+
+    @property
     def n_rows(self) -> int:
         return len(self.ridge)
 

@@ -45,7 +45,7 @@ class Trainer:
     seed: int
 
     def on_rows(self, rows: NodeRows, labelling: Array) -> Machine:
-        """Train one machine on rows whose groups have the given signs, 0 for groups that do not take part.
+        """Train one machine on rows whose groups have the given signs.
 
         Several machines on the same rows share their kernel matrix.
         """

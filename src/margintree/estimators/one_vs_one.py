@@ -1,0 +1,142 @@
+"""OneVsOneSVC: one machine per pair of classes."""
+
+from itertools import combinations
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import _fit_context
+
+from margintree.estimators.base import Kernel
+from margintree.estimators.flat import FlatClassifier
+from margintree.training.machines import Machine, Trainer, in_threads
+
+
+class OneVsOneSVC(FlatClassifier):
+    """One L2-loss support vector machine per pair of classes; each has a vote.
+
+    Machine (k, l) is trained on the rows of both classes, a positive value votes for k. The class with most votes
+    wins; classes with equally many are told apart by the sum of their decision values, and if those are equal, too,
+    the first wins. (The paper names the method without saying how ties are broken.)
+
+    Parameters
+    ----------
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
+    C, gamma, degree, coef0, fit_intercept, tol, max_iter, cache_size, class_weight, n_jobs, random_state, verbose
+        As in ``MarginTreeClassifier``.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    pairs_ : ndarray of shape (n_machines_, 2)
+        The classes of each machine, as indices into ``classes_``.
+    n_machines_ : int
+    n_iter_ : int
+        Passes over the rows of the machine that took most.
+    n_features_in_ : int
+
+    References
+    ----------
+    C.-W. Hsu and C.-J. Lin, A comparison of methods for multiclass support vector machines, 2002.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import OneVsOneSVC
+    >>> X, y = load_iris(return_X_y=True)
+    >>> OneVsOneSVC("rbf", C=10, random_state=0).fit(X, y).pairs_.tolist()
+    [[0, 1], [0, 2], [1, 2]]
+    """
+
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
+        **FlatClassifier.machine_constraints,
+        **FlatClassifier.kernel_constraints,
+    }
+
+    def __init__(
+        self,
+        kernel: Kernel = "linear",
+        *,
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        cache_size: float = 1000,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
+
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the machines.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None
+
+        Returns
+        -------
+        self
+        """
+        data, _, _ = self._training_data(X, y, sample_weight)
+        training_set, function = self._training_set(data)
+        trainer = Trainer(training_set, self.tol, self.max_iter, self._seed())
+        self.pairs_ = np.array(list(combinations(range(len(data.classes)), 2)))
+
+        def between(pair: npt.NDArray[np.int64]) -> Machine:
+            return trainer.between_classes(pair[:1], pair[1:])
+
+        self._store_machines(in_threads(between, list(self.pairs_), self._n_threads()), function, data)
+        return self
+
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return votes plus a term below one half that ranks classes with equally many by their summed values.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or the machine's values, of shape (n_samples,), for two classes
+        """
+        rows = self._checked_rows(X)
+        values = self._machines.decisions(rows)
+        if len(self.classes_) == 2:
+            return -values[:, 0]
+        votes = np.zeros((len(values), len(self.classes_)))
+        sums = np.zeros_like(votes)
+        for (k, other), column in zip(self.pairs_, values.T, strict=True):
+            votes[:, k] += column > 0.0
+            votes[:, other] += column <= 0.0
+            sums[:, k] += column
+            sums[:, other] -= column
+        # Monotone in the sum, and always inside (-1/3, 1/3): votes come first.
+        return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class with most votes.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        values = self.decision_function(X)
+        chosen = (values > 0.0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
+        return np.asarray(self.classes_[chosen])

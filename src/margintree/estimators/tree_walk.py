@@ -1,0 +1,88 @@
+"""Prediction by walking a class tree, for every estimator that has one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from margintree.class_tree import ClassTree
+from margintree.estimators.base import MachineClassifier
+from margintree.estimators.training_data import TrainingData
+from margintree.prediction.kernel_tree import KernelTree
+from margintree.prediction.linear_tree import LinearTree
+from margintree.solvers.classifier import NodeClassifier
+from margintree.solvers.kernel_function import KernelFunction
+
+
+class TreeWalker(MachineClassifier):
+    """A classifier with a tree over its classes and a machine at each internal node."""
+
+    classes_: npt.NDArray[Any]
+    tree_: ClassTree
+    _model: LinearTree | KernelTree
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class of each row: that of the leaf it reaches.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With ``kernel="precomputed"`` the kernel values between the rows and all training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        leaves = self._leaves(X)
+        return np.asarray(self.classes_[self.tree_.leaf_class[leaves]])
+
+    def decision_path(self, X: Any) -> sp.csr_array:
+        """Return which nodes each row passes, the root and the leaf included.
+
+        Returns
+        -------
+        csr_array of shape (n_samples, n_nodes)
+            1 where a row passes a node.
+        """
+        node = self._leaves(X).astype(np.int64)
+        depth = self.tree_.depth[node].astype(np.int64)
+        indptr = np.concatenate([[0], np.cumsum(depth + 1)])
+        indices = np.empty(indptr[-1], dtype=np.int64)
+        rows = np.arange(len(node))
+        while len(rows):
+            # Each row writes its path from the leaf upwards: parents have smaller numbers.
+            indices[indptr[rows] + self.tree_.depth[node[rows]]] = node[rows]
+            node[rows] = self.tree_.parent[node[rows]]
+            rows = rows[node[rows] >= 0]
+        return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(node), self.tree_.n_nodes))
+
+    def n_evaluations(self, X: Any) -> npt.NDArray[np.int64]:
+        """Return how many decision functions the prediction of each row evaluates.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        leaves = self._leaves(X)
+        return self.tree_.depth[leaves].astype(np.int64)
+
+    def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
+        rows = self._checked_rows(X)
+        return self._model.leaves(rows)
+
+    def _store_tree(
+        self,
+        tree: ClassTree,
+        classifiers: Sequence[NodeClassifier],
+        function: KernelFunction | None,
+        data: TrainingData,
+    ) -> None:
+        """Keep the tree and its machines, given in preorder, ready to predict."""
+        self.classes_ = data.classes
+        self.tree_ = tree
+        if function is None:
+            self._model = LinearTree.from_classifiers(tree, classifiers, data.X.shape[1])
+        else:
+            self._model = KernelTree.from_classifiers(tree, classifiers, function, data.X, data.original_row)
