@@ -5,7 +5,13 @@ from dataclasses import dataclass
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from margintree import MarginTreeClassifier
+from margintree import (
+    DecisionDAGClassifier,
+    FilterTreeClassifier,
+    MarginTreeClassifier,
+    OneVsOneSVC,
+    OneVsRestSVC,
+)
 from margintree.splits import SPLITS
 
 
@@ -28,6 +34,11 @@ MODELS = [
         for kernel in ("linear", "rbf")
         for split in SPLITS
         if split != "best_first"
+    ),
+    *(
+        estimator(kernel, random_state=0)
+        for estimator in (OneVsRestSVC, OneVsOneSVC, DecisionDAGClassifier, FilterTreeClassifier)
+        for kernel in KERNELS
     ),
 ]
 

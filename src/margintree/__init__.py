@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from margintree.class_tree import ClassTree
+    from margintree.estimators.decision_dag import DecisionDAGClassifier
     from margintree.estimators.filter_tree import FilterTreeClassifier
     from margintree.estimators.margin_tree import MarginTreeClassifier
     from margintree.estimators.one_vs_one import OneVsOneSVC
@@ -18,6 +19,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ClassTree",
+    "DecisionDAGClassifier",
     "FilterTreeClassifier",
     "MarginTreeClassifier",
     "OneVsOneSVC",
@@ -28,6 +30,7 @@ __all__ = [
 # Imported on first use, so that the command line answers at once.
 _HOMES = {
     "ClassTree": "margintree.class_tree",
+    "DecisionDAGClassifier": "margintree.estimators.decision_dag",
     "FilterTreeClassifier": "margintree.estimators.filter_tree",
     "MarginTreeClassifier": "margintree.estimators.margin_tree",
     "OneVsOneSVC": "margintree.estimators.one_vs_one",

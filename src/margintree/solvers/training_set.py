@@ -36,6 +36,10 @@ class TrainingSet(ABC):
         self.ridge = 1.0 / cost
 
     @property
+    def n_rows(self) -> int:
+        return len(self.ridge)
+
+    @property
     def n_classes(self) -> int:
         return len(self.class_start) - 1
 

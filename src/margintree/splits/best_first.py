@@ -33,11 +33,12 @@ class BestFirstSplit:
     ----------
     list_up_to : int, default=11
         Classes up to which all labellings of a node are listed.
-    neighbours_up_to : int, default=32
+    neighbours_up_to : int, default=150
         Classes up to which the neighbours of a labelling are searched.
     patience : int or None, default=20
-        The search ends after this many SVMs in a row that brought nothing better. With None it goes on
-        until the optimum is proved, where labellings are listed.
+        The search ends after this many SVMs in a row that brought nothing better. The search of neighbours
+        takes the node's share of it, so that it costs the same on every level of the tree. With None it goes
+        on until the optimum is proved, where labellings are listed.
     n_directions : int, default=2
         Principal directions of the class means that give the first labellings.
     search_tol : float, default=5e-3
@@ -47,7 +48,7 @@ class BestFirstSplit:
     """
 
     list_up_to: int = 11
-    neighbours_up_to: int = 32
+    neighbours_up_to: int = 150
     patience: int | None = 20
     n_directions: int = 2
     search_tol: float = 5e-3
@@ -60,8 +61,8 @@ class BestFirstSplit:
             return self._search_list(node, tol)
         alternation = AlternatingSplit(n_directions=self.n_directions, search_tol=tol)
         best = alternation.best_end(node)
-        if node.n_classes <= self.neighbours_up_to:
-            patience = node.n_classes**2 if self.patience is None else self.patience
+        patience = node.n_classes**2 if self.patience is None else round(self.patience * node.share)
+        if node.n_classes <= self.neighbours_up_to and patience > 0:
             best = improve(node, best, tol=tol, slack=self.slack, patience=patience)
         return conclude(node, best.labelling, start=best)
 

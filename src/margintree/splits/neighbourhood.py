@@ -21,12 +21,13 @@ WORTHWHILE = 5e-3
 
 def improve(node: NodeProblem, best: SVMSolution, *, tol: float, slack: float, patience: int) -> SVMSolution:
     """Return the best labelling met; ends after ``patience`` SVMs in a row that were hardly better."""
-    neighbours = _Neighbours(node)
     points = [DualPoint(node, best.alpha, node.rows.class_gram(best.alpha))]
+    neighbours = _Neighbours(node)
+    neighbours.surround(best.labelling, points)
     tried = {best.labelling.tobytes()}
     waited = 0
     while waited < patience:
-        candidate = neighbours.most_promising(best.labelling, points, (1.0 - slack) * best.objective, tried)
+        candidate = neighbours.most_promising((1.0 - slack) * best.objective, tried)
         if candidate is None:
             break
         tried.add(candidate.tobytes())
@@ -38,11 +39,14 @@ def improve(node: NodeProblem, best: SVMSolution, *, tol: float, slack: float, p
             if solution.objective < (1.0 - WORTHWHILE) * best.objective:
                 waited = 0
             best = solution
+            neighbours.surround(best.labelling, points)
+        else:
+            neighbours.raise_bounds(points[-1])
     return best
 
 
 class _Neighbours:
-    """All flips of one class and all swaps of two."""
+    """All flips of one class and all swaps of two, around one labelling, with their bounds."""
 
     def __init__(self, node: NodeProblem) -> None:
         self.node = node
@@ -51,33 +55,39 @@ class _Neighbours:
         self.second = np.concatenate([np.arange(node.n_classes), second])
         self.is_flip = self.first == self.second
 
-    def most_promising(
-        self, labelling: Array, points: list[DualPoint], ceiling: float, tried: set[bytes]
-    ) -> Array | None:
-        """Return the feasible neighbour with the lowest bound that is new, if that lies below ``ceiling``."""
-        bounds = np.zeros(len(self.first))
+    def surround(self, labelling: Array, points: list[DualPoint]) -> None:
+        """Take the neighbours of this labelling, with the bounds that the points give them."""
+        self.labelling = labelling
+        self.bounds = np.where(self._feasible(), 0.0, np.inf)
         for point in points:
-            np.maximum(bounds, point.bounds(self._squared_norms(labelling, point.gram)), out=bounds)
-        bounds[~self._feasible(labelling)] = np.inf
-        for index in np.argsort(bounds, kind="stable"):
-            if bounds[index] >= ceiling:
-                break
-            candidate = labelling.copy()
+            self.raise_bounds(point)
+
+    def raise_bounds(self, point: DualPoint) -> None:
+        """Raise the bounds to those of one more dual point."""
+        np.maximum(self.bounds, point.bounds(self._squared_norms(point.gram)), out=self.bounds)
+
+    def most_promising(self, ceiling: float, tried: set[bytes]) -> Array | None:
+        """Return the feasible neighbour with the lowest bound that is new, if that lies below ``ceiling``."""
+        while True:
+            index = int(np.argmin(self.bounds))
+            if self.bounds[index] >= ceiling:
+                return None
+            candidate = self.labelling.copy()
             candidate[[self.first[index], self.second[index]]] *= -1.0
             candidate = canonical(candidate)
             if candidate.tobytes() not in tried:
                 return candidate
-        return None
+            self.bounds[index] = np.inf
 
-    def _squared_norms(self, labelling: Array, gram: Array) -> Array:
-        product = gram @ labelling
-        change = 4.0 * (gram.diagonal() - labelling * product)
-        first, second = self.first, self.second
-        swapped = change[first] + change[second] + 8.0 * labelling[first] * labelling[second] * gram[first, second]
-        return np.asarray(labelling @ product + np.where(self.is_flip, change[first], swapped))
+    def _squared_norms(self, gram: Array) -> Array:
+        z, first, second = self.labelling, self.first, self.second
+        product = gram @ z
+        change = 4.0 * (gram.diagonal() - z * product)
+        swapped = change[first] + change[second] + 8.0 * z[first] * z[second] * gram[first, second]
+        return np.asarray(z @ product + np.where(self.is_flip, change[first], swapped))
 
-    def _feasible(self, labelling: Array) -> npt.NDArray[np.bool_]:
-        weights = labelling * self.node.sizes
+    def _feasible(self) -> npt.NDArray[np.bool_]:
+        weights = self.labelling * self.node.sizes
         moved = weights[self.first] + np.where(self.is_flip, 0.0, weights[self.second])
-        sides_differ = self.is_flip | (labelling[self.first] != labelling[self.second])
+        sides_differ = self.is_flip | (self.labelling[self.first] != self.labelling[self.second])
         return np.asarray((np.abs(weights.sum() - 2.0 * moved) <= self.node.beta) & sides_differ)

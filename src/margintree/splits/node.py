@@ -61,12 +61,25 @@ class NodeProblem:
     max_iter : int
     seed : int
         For splits that draw at random.
+    share : float, default=1.0
+        The node's part of all training rows. A split may spend its effort by it: so much for every level of
+        the tree, however many nodes the level has.
     """
 
-    def __init__(self, rows: NodeRows, sizes: Array, *, balance: float, tol: float, max_iter: int, seed: int) -> None:
+    def __init__(
+        self,
+        rows: NodeRows,
+        sizes: Array,
+        *,
+        balance: float,
+        tol: float,
+        max_iter: int,
+        seed: int,
+        share: float = 1.0,
+    ) -> None:
         self.rows = rows
         self.sizes = sizes
-        self.tol, self.max_iter, self.seed = tol, max_iter, seed
+        self.tol, self.max_iter, self.seed, self.share = tol, max_iter, seed, share
         total, largest = sizes.sum(), sizes.max()
         self.balance_was_widened = bool(largest > balance * total)
         self.beta = float(max(balance * total, largest) + BALANCE_SLACK * total)

@@ -156,7 +156,13 @@ def _split_node(
     began = time.perf_counter()
     rows = training_set.node_rows(task.classes, task.seed)
     node = NodeProblem(
-        rows, training_set.sizes[task.classes], balance=balance, tol=tol, max_iter=max_iter, seed=task.seed
+        rows,
+        training_set.sizes[task.classes],
+        balance=balance,
+        tol=tol,
+        max_iter=max_iter,
+        seed=task.seed,
+        share=rows.n_rows / training_set.n_rows,
     )
     result: SplitResult = split.divide(node)
     left, right = task.classes[result.labelling > 0.0], task.classes[result.labelling < 0.0]

@@ -1,0 +1,72 @@
+"""Multi-class linear SVMs that train the weights of all classes in one problem.
+
+Crammer and Singer (2001), with a linear slack per row, the largest of its violations:
+
+    min_w  1/2 sum_k |w_k|^2 + C sum_j s_j max(0, max_{k != y_j} 1 - (w_{y_j} - w_k)'x_j)
+
+Weston and Watkins (1999), with the squared hinge of this package and a slack per pair of row and class:
+
+    min_w  1/2 sum_k |w_k|^2 + C/4 sum_j s_j sum_{k != y_j} max(0, 1 - (w_{y_j} - w_k)'x_j)^2
+
+The factor 1/4 makes the problem of two classes the binary one, 1/2 |w|^2 + C/2 sum_j s_j max(0, 1 - t_j w'x_j)^2,
+with w = w_1 - w_2, at the same C. Both problems are strictly convex in w, so the weights are unique, and
+sum_k w_k = 0 at the optimum. The method is in ``margintree.kernels.all_together``.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from margintree import kernels
+from margintree.solvers.linear_rows import LinearRows, layout
+from margintree.solvers.solution import Array, DualSolution
+
+MulticlassLoss = Literal["crammer_singer", "weston_watkins"]
+
+# A problem with up to this many rows x features x classes is carried on to machine precision, so that its weights
+# depend neither on the order of the rows nor on whether a row stands there twice or has weight 2.
+REFINE_SIZE = 2**15
+# Multiplications that this may take; a fraction of a second.
+REFINE_WORK = 2**25
+# In scores, which are about 1 where it matters.
+REFINE_PRECISION = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class AllTogetherSolution(DualSolution):
+    """The solution of one of the problems above.
+
+    ``alpha`` holds the coefficients b_jk with w_k = sum_j b_jk x_j, and ``decision`` the values w_k'x_j; both have
+    shape (n_rows, n_classes).
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_columns, n_classes)
+    """
+
+    weights: Array
+
+
+def solve_all_together(rows: LinearRows, loss: MulticlassLoss, *, tol: float, max_iter: int) -> AllTogetherSolution:
+    """Solve for the weights of all classes of ``rows`` to a relative duality gap of ``tol``.
+
+    Memory for rows x classes coefficients is taken.
+    """
+    n_rows, n_columns = rows.features.shape
+    arrays = layout(rows.features)
+    no_ridge, no_bound = np.zeros(n_rows), np.full(n_rows, np.inf)
+    ridge, bound = (no_ridge, 1.0 / rows.ridge) if loss == "crammer_singer" else (rows.ridge, no_bound)
+    problem = (arrays, rows.classes, ridge, bound, kernels.rows.squared_norms(arrays, n_rows))
+    coefficients = np.zeros((n_rows, rows.n_classes))
+    weights = np.zeros((n_columns, rows.n_classes))
+    n_iter, primal, dual = kernels.all_together.solve(problem, coefficients, weights, tol, max_iter, rows.seed)
+    size = n_rows * n_columns * rows.n_classes
+    if size <= REFINE_SIZE:
+        epochs, primal, dual = kernels.all_together.refine(
+            problem, coefficients, weights, REFINE_PRECISION, REFINE_WORK // size, rows.seed
+        )
+        n_iter += epochs
+    return AllTogetherSolution(
+        coefficients, rows.features @ weights, primal, dual, float(np.sum(weights**2)), n_iter, weights
+    )
