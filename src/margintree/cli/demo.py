@@ -2,6 +2,7 @@
 
 import time
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -61,8 +62,8 @@ def run_demo(seed: int) -> None:
     console.print("Fitting 898 digits (8 x 8 pixels, 10 classes); the first fit compiles, which may take a minute.")
     # A small fit first, so that no method's time is that of the compiler.
     X, y = load_digits(return_X_y=True)
-    for kernel in ("linear", "rbf"):
-        MarginTreeClassifier(kernel, random_state=seed).fit(X[:200], y[:200])
+    for kernel, split in product(("linear", "rbf"), ("best_first", "random")):
+        MarginTreeClassifier(kernel, split=split, random_state=seed).fit(X[:200], y[:200]).predict(X[:10])
     outcomes, model = compare(seed)
     console.print("\n[bold]The class tree[/bold] (rbf kernel): digits that look alike stay together until late.\n")
     console.print(model.tree_.to_text([f"digit {c}" for c in model.classes_]), highlight=False, markup=False)
