@@ -6,11 +6,13 @@ from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from margintree import (
+    AllTogetherSVC,
     DecisionDAGClassifier,
     FilterTreeClassifier,
     MarginTreeClassifier,
     OneVsOneSVC,
     OneVsRestSVC,
+    OutputCodeSVC,
 )
 from margintree.splits import SPLITS
 
@@ -39,6 +41,13 @@ MODELS = [
         estimator(kernel, random_state=0)
         for estimator in (OneVsRestSVC, OneVsOneSVC, DecisionDAGClassifier, FilterTreeClassifier)
         for kernel in KERNELS
+    ),
+    *(AllTogetherSVC(loss, random_state=0) for loss in ("crammer_singer", "weston_watkins")),
+    *(OutputCodeSVC(kernel, random_state=0) for kernel in KERNELS),
+    *(
+        OutputCodeSVC(code=code, decoding=decoding, random_state=0)
+        for code in ("dense", "sparse", "one_vs_one", "one_vs_rest")
+        for decoding in ("hamming", "attenuated", "loss_weighted")
     ),
 ]
 

@@ -9,32 +9,38 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from margintree.class_tree import ClassTree
+    from margintree.estimators.all_together import AllTogetherSVC
     from margintree.estimators.decision_dag import DecisionDAGClassifier
     from margintree.estimators.filter_tree import FilterTreeClassifier
     from margintree.estimators.margin_tree import MarginTreeClassifier
     from margintree.estimators.one_vs_one import OneVsOneSVC
     from margintree.estimators.one_vs_rest import OneVsRestSVC
+    from margintree.estimators.output_code import OutputCodeSVC
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AllTogetherSVC",
     "ClassTree",
     "DecisionDAGClassifier",
     "FilterTreeClassifier",
     "MarginTreeClassifier",
     "OneVsOneSVC",
     "OneVsRestSVC",
+    "OutputCodeSVC",
     "__version__",
 ]
 
 # Imported on first use, so that the command line answers at once.
 _HOMES = {
+    "AllTogetherSVC": "margintree.estimators.all_together",
     "ClassTree": "margintree.class_tree",
     "DecisionDAGClassifier": "margintree.estimators.decision_dag",
     "FilterTreeClassifier": "margintree.estimators.filter_tree",
     "MarginTreeClassifier": "margintree.estimators.margin_tree",
     "OneVsOneSVC": "margintree.estimators.one_vs_one",
     "OneVsRestSVC": "margintree.estimators.one_vs_rest",
+    "OutputCodeSVC": "margintree.estimators.output_code",
 }
 
 

@@ -46,8 +46,41 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         "n_jobs": [Integral, None],
     }
 
+    _parameter_constraints: ClassVar[dict[str, Any]] = {**machine_constraints, **kernel_constraints}
+
     # Estimators without a choice of kernel are linear.
     kernel: Kernel = "linear"
+
+    def __init__(
+        self,
+        kernel: Kernel = "linear",
+        *,
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        cache_size: float = 1000,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     @property
     def _is_pairwise(self) -> bool:

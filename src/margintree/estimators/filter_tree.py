@@ -1,11 +1,10 @@
 """FilterTreeClassifier: a random tree, trained from the leaves up."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import _fit_context
 
-from margintree.estimators.base import Kernel
 from margintree.estimators.tree_walk import TreeWalker
 from margintree.structures.random_tree import random_tree
 from margintree.training.filtered import train_filtered
@@ -53,42 +52,6 @@ class FilterTreeClassifier(TreeWalker):
     >>> FilterTreeClassifier("rbf", C=10, random_state=0).fit(X, y).tree_.n_leaves
     3
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TreeWalker.machine_constraints,
-        **TreeWalker.kernel_constraints,
-    }
-
-    def __init__(
-        self,
-        kernel: Kernel = "linear",
-        *,
-        C: float = 1.0,
-        gamma: float | str = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        cache_size: float = 1000,
-        class_weight: dict[Any, float] | str | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:

@@ -1,5 +1,6 @@
 """Prediction from a set of machines, for every estimator without a tree."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,21 @@ class FlatClassifier(MachineClassifier):
     _machines: MachineSet
     n_machines_: int
 
+    @abstractmethod
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return a value per class, or one in all for two classes; larger is better."""
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class with the largest decision value; the first of several that are equal.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        values = self.decision_function(X)
+        chosen = (values > 0.0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
+        return np.asarray(self.classes_[chosen])
+
     def n_evaluations(self, X: Any) -> npt.NDArray[np.int64]:
         """Return how many decision functions the prediction of each row evaluates.
 
@@ -29,6 +45,12 @@ class FlatClassifier(MachineClassifier):
         """
         rows = self._checked_rows(X)
         return np.full(rows.shape[0], self.n_machines_)
+
+    def _machine_values(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the values of all machines, without the second dimension if there is only one."""
+        rows = self._checked_rows(X)
+        values = self._machines.decisions(rows)
+        return values[:, 0] if values.shape[1] == 1 else values
 
     def _store_machines(self, machines: Sequence[Machine], function: KernelFunction | None, data: TrainingData) -> None:
         """Keep the machines ready to predict, and warn of those that did not converge."""

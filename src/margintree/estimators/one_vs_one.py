@@ -1,13 +1,12 @@
 """OneVsOneSVC: one machine per pair of classes."""
 
 from itertools import combinations
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
 
-from margintree.estimators.base import Kernel
 from margintree.estimators.flat import FlatClassifier
 from margintree.training.machines import Machine, Trainer, in_threads
 
@@ -47,42 +46,6 @@ class OneVsOneSVC(FlatClassifier):
     >>> OneVsOneSVC("rbf", C=10, random_state=0).fit(X, y).pairs_.tolist()
     [[0, 1], [0, 2], [1, 2]]
     """
-
-    _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **FlatClassifier.machine_constraints,
-        **FlatClassifier.kernel_constraints,
-    }
-
-    def __init__(
-        self,
-        kernel: Kernel = "linear",
-        *,
-        C: float = 1.0,
-        gamma: float | str = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        cache_size: float = 1000,
-        class_weight: dict[Any, float] | str | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
 
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -129,14 +92,3 @@ class OneVsOneSVC(FlatClassifier):
             sums[:, other] -= column
         # Monotone in the sum, and always inside (-1/3, 1/3): votes come first.
         return votes + sums / (3.0 * (np.abs(sums) + 1.0))
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class with most votes.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,)
-        """
-        values = self.decision_function(X)
-        chosen = (values > 0.0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
-        return np.asarray(self.classes_[chosen])

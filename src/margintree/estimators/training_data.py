@@ -42,7 +42,7 @@ def prepare(
     classes, codes = np.unique(y[kept], return_inverse=True)
     if len(classes) < 2:
         raise ValueError(
-            f"A class tree needs at least 2 classes with rows of positive weight; got {len(classes)} class"
+            f"A classifier needs at least 2 classes with rows of positive weight; got {len(classes)} class"
             f"{'' if len(classes) == 1 else 'es'}: {classes.tolist()}."
         )
     order = np.argsort(codes, kind="stable")

@@ -7,7 +7,20 @@ imported when its first kernel is needed.
 from importlib import import_module
 from types import ModuleType
 
-_MODULES = ("compile", "gather", "kernel_dual", "knapsack", "labellings", "linear_dual", "rows", "walk")
+_MODULES = (
+    "all_together",
+    "compile",
+    "gather",
+    "joint",
+    "kernel_dual",
+    "knapsack",
+    "labellings",
+    "linear_dual",
+    "paths",
+    "rows",
+    "stream",
+    "walk",
+)
 
 
 def __getattr__(name: str) -> ModuleType:

@@ -19,16 +19,19 @@ from typing import Literal
 import numpy as np
 
 from margintree import kernels
-from margintree.solvers.linear_rows import LinearRows, layout
+from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, NEWTON_ITERATIONS, POLISH_TOL, LinearRows, layout
+from margintree.solvers.newton import newton
 from margintree.solvers.solution import Array, DualSolution
 
 MulticlassLoss = Literal["crammer_singer", "weston_watkins"]
 
-# A problem with up to this many rows x features x classes is carried on to machine precision, so that its weights
-# depend neither on the order of the rows nor on whether a row stands there twice or has weight 2.
+# Newton's method on pairs of row and class costs about pairs x (features x classes)^2 per step; this much takes
+# some hundredths of a second.
+NEWTON_WORK = 2**26
+# Otherwise a problem with up to this many rows x features x classes is carried on by coordinate descent.
 REFINE_SIZE = 2**15
-# Multiplications that this may take; a fraction of a second.
-REFINE_WORK = 2**25
+# Multiplications that this may take: some tenths of a second at most.
+REFINE_WORK = 2**24
 # In scores, which are about 1 where it matters.
 REFINE_PRECISION = 1e-13
 
@@ -51,7 +54,9 @@ class AllTogetherSolution(DualSolution):
 def solve_all_together(rows: LinearRows, loss: MulticlassLoss, *, tol: float, max_iter: int) -> AllTogetherSolution:
     """Solve for the weights of all classes of ``rows`` to a relative duality gap of ``tol``.
 
-    Memory for rows x classes coefficients is taken.
+    A small problem is carried to machine precision, whatever ``max_iter``, so that its weights depend neither on the
+    order of the rows nor on whether a row stands there twice or has weight 2. Memory for rows x classes coefficients
+    is taken.
     """
     n_rows, n_columns = rows.features.shape
     arrays = layout(rows.features)
@@ -60,13 +65,50 @@ def solve_all_together(rows: LinearRows, loss: MulticlassLoss, *, tol: float, ma
     problem = (arrays, rows.classes, ridge, bound, kernels.rows.squared_norms(arrays, n_rows))
     coefficients = np.zeros((n_rows, rows.n_classes))
     weights = np.zeros((n_columns, rows.n_classes))
-    n_iter, primal, dual = kernels.all_together.solve(problem, coefficients, weights, tol, max_iter, rows.seed)
-    size = n_rows * n_columns * rows.n_classes
-    if size <= REFINE_SIZE:
-        epochs, primal, dual = kernels.all_together.refine(
-            problem, coefficients, weights, REFINE_PRECISION, REFINE_WORK // size, rows.seed
+    newton_pays = loss == "weston_watkins" and _newton_pays(rows)
+    epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, weights.size)) if newton_pays else max_iter
+    n_iter, primal, dual = kernels.all_together.solve(problem, coefficients, weights, tol, epochs, rows.seed)
+    steps = 0
+    if newton_pays:
+        steps, coefficients, weights, primal, dual = _finish_by_newton(rows, weights)
+    elif coefficients.size * n_columns <= REFINE_SIZE:
+        epochs = REFINE_WORK // max(1, coefficients.size * n_columns)
+        steps, primal, dual = kernels.all_together.refine(
+            problem, coefficients, weights, REFINE_PRECISION, epochs, rows.seed
         )
-        n_iter += epochs
     return AllTogetherSolution(
-        coefficients, rows.features @ weights, primal, dual, float(np.sum(weights**2)), n_iter, weights
+        coefficients, rows.features @ weights, primal, dual, float(np.sum(weights**2)), n_iter + steps, weights
     )
+
+
+def _newton_pays(rows: LinearRows) -> bool:
+    n_rows, n_columns = rows.features.shape
+    work = n_rows * (rows.n_classes - 1) * (n_columns * rows.n_classes) ** 2
+    return isinstance(rows.features, np.ndarray) and work <= NEWTON_WORK
+
+
+def _finish_by_newton(rows: LinearRows, weights: Array) -> tuple[int, Array, Array, float, float]:
+    """Minimise the problem of Weston and Watkins from ``weights``.
+
+    It is a binary one with a row x_j (e_y - e_k)' for every pair of row j and rival k, all of them positive. Returns
+    the number of steps, the coefficients, the weights, the primal and the dual value.
+    """
+    n_rows, n_columns = rows.features.shape
+    row, rival = np.nonzero(rows.classes[:, None] != np.arange(rows.n_classes))
+    own = rows.classes[row]
+    pairs = np.zeros((len(row), n_columns, rows.n_classes))
+    pairs[np.arange(len(row)), :, own] = rows.features[row]
+    pairs[np.arange(len(row)), :, rival] = -rows.features[row]
+    steps, flat, alpha, _, primal, dual = newton(
+        pairs.reshape(len(row), -1),
+        np.ones(len(row)),
+        2.0 * rows.ridge[row],
+        weights.reshape(-1),
+        POLISH_TOL,
+        np.inf,
+        NEWTON_ITERATIONS,
+    )
+    coefficients = np.zeros((n_rows, rows.n_classes))
+    coefficients[row, rival] = -alpha
+    coefficients[np.arange(n_rows), rows.classes] = -coefficients.sum(axis=1)
+    return steps, coefficients, flat.reshape(weights.shape), primal, dual
