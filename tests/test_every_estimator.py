@@ -7,6 +7,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from margintree import (
     AllTogetherSVC,
+    ConditionalProbabilityTreeClassifier,
     DecisionDAGClassifier,
     FilterTreeClassifier,
     MarginTreeClassifier,
@@ -42,6 +43,8 @@ MODELS = [
         for estimator in (OneVsRestSVC, OneVsOneSVC, DecisionDAGClassifier, FilterTreeClassifier)
         for kernel in KERNELS
     ),
+    ConditionalProbabilityTreeClassifier(random_state=0),
+    *(ConditionalProbabilityTreeClassifier(kernel, node="svm", random_state=0) for kernel in KERNELS),
     *(AllTogetherSVC(loss, random_state=0) for loss in ("crammer_singer", "weston_watkins")),
     *(OutputCodeSVC(kernel, random_state=0) for kernel in KERNELS),
     *(

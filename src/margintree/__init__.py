@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from margintree.class_tree import ClassTree
     from margintree.estimators.all_together import AllTogetherSVC
+    from margintree.estimators.conditional_probability_tree import ConditionalProbabilityTreeClassifier
     from margintree.estimators.decision_dag import DecisionDAGClassifier
     from margintree.estimators.filter_tree import FilterTreeClassifier
     from margintree.estimators.margin_tree import MarginTreeClassifier
@@ -22,6 +23,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AllTogetherSVC",
     "ClassTree",
+    "ConditionalProbabilityTreeClassifier",
     "DecisionDAGClassifier",
     "FilterTreeClassifier",
     "MarginTreeClassifier",
@@ -35,6 +37,7 @@ __all__ = [
 _HOMES = {
     "AllTogetherSVC": "margintree.estimators.all_together",
     "ClassTree": "margintree.class_tree",
+    "ConditionalProbabilityTreeClassifier": "margintree.estimators.conditional_probability_tree",
     "DecisionDAGClassifier": "margintree.estimators.decision_dag",
     "FilterTreeClassifier": "margintree.estimators.filter_tree",
     "MarginTreeClassifier": "margintree.estimators.margin_tree",

@@ -109,6 +109,14 @@ def test_dense_sparse_and_frames_give_the_same_model(digits, kernel):
         np.testing.assert_array_equal(model.predict(given), expected.predict(X))
 
 
+def test_sparse_matrices_with_64_bit_indices_are_taken(digits):
+    X, y = sp.csr_array(digits[0][:200]), digits[1][:200]
+    wide = X.copy()
+    wide.indices, wide.indptr = X.indices.astype(np.int64), X.indptr.astype(np.int64)
+    model = MarginTreeClassifier(random_state=0).fit(wide, y)
+    np.testing.assert_array_equal(model.predict(wide), MarginTreeClassifier(random_state=0).fit(X, y).predict(X))
+
+
 def test_feature_names_of_frames_are_checked(digits):
     X = pd.DataFrame(digits[0][:100], columns=[f"pixel{i}" for i in range(64)])
     model = MarginTreeClassifier(random_state=0).fit(X, digits[1][:100])

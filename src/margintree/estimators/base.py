@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -86,30 +87,19 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _is_pairwise(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
+    def _input_rules(self) -> dict[str, Any]:
+        """Return what ``validate_data`` asks of X."""
+        return {"accept_sparse": False if self._is_pairwise else "csr", "dtype": np.float64, "order": "C"}
+
     def _checked_rows(self, X: Any) -> Any:
         """Return new rows as the kernels read them."""
         check_is_fitted(self)
-        return validate_data(
-            self,
-            X,
-            reset=False,
-            accept_sparse=False if self._is_pairwise else "csr",
-            accept_large_sparse=False,
-            dtype=np.float64,
-            order="C",
-        )
+        return with_narrow_indices(validate_data(self, X, reset=False, **self._input_rules()))
 
     def _training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData, Any, npt.NDArray[Any]]:
         """Validate the arguments of fit; return the sorted data, and X and y as they were validated."""
-        X, y = validate_data(
-            self,
-            X,
-            y,
-            accept_sparse=False if self._is_pairwise else "csr",
-            accept_large_sparse=False,
-            dtype=np.float64,
-            order="C",
-        )
+        X, y = validate_data(self, X, y, **self._input_rules())
+        X = with_narrow_indices(X)
         check_classification_targets(y)
         if self._is_pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(
@@ -151,3 +141,19 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = not self._is_pairwise
         tags.input_tags.pairwise = self._is_pairwise
         return tags
+
+
+def with_narrow_indices(X: Any) -> Any:
+    """Return X with 32-bit indices where they suffice, as kernel functions expect them; loaders often give 64."""
+    if not sp.issparse(X) or X.indices.dtype == np.int32:
+        return X
+    widest = np.iinfo(np.int32).max
+    if X.shape[1] > widest:
+        raise ValueError(
+            f"A sparse matrix may have up to {widest} columns. Got {X.shape[1]}. Hash or select features first."
+        )
+    if X.nnz > widest:
+        return X
+    narrow = X.copy()
+    narrow.indices, narrow.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return narrow

@@ -1,0 +1,61 @@
+"""A tree of linear regressors: the probability of a class is the product along its path."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import kernels
+from margintree.prediction.linear_tree import LinearTree
+from margintree.solvers.linear_rows import layout
+from margintree.solvers.node_rows import Matrix
+from margintree.solvers.solution import Array
+
+# Numbers held at once while predicting: 64 MB.
+BLOCK_ENTRIES = 2**23
+
+
+@dataclass(frozen=True, eq=False)
+class ProbabilityTree(LinearTree):
+    """A linear tree whose node values are v = 1/2 - f(x), with f(x) the probability of the right side."""
+
+    def probabilities(self, X: Matrix) -> Array:
+        """Return P(class | row) for every row and class; each row sums to 1."""
+        result = np.empty((X.shape[0], self.tree.n_classes))
+        for rows in self._parts(X, self.tree.n_nodes):
+            product = kernels.paths.products(
+                layout(X[rows]),
+                len(result[rows]),
+                self.n_features,
+                self.tree.children_left,
+                self.tree.children_right,
+                *self._flat(),
+            )
+            result[rows] = product[self.tree.leaf_of_class].T
+        return result
+
+    def most_probable(self, X: Matrix) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
+        """Return the leaf with the largest probability, and how many nodes each row evaluated to know that."""
+        leaf = np.empty(X.shape[0], dtype=np.int32)
+        n_evaluations = np.empty(X.shape[0], dtype=np.int64)
+        for rows in self._parts(X, self.tree.max_depth + 2):
+            leaf[rows], n_evaluations[rows] = kernels.paths.most_probable(
+                layout(X[rows]),
+                len(leaf[rows]),
+                self.n_features,
+                self.tree.children_left,
+                self.tree.children_right,
+                self.tree.leaf_class,
+                self.tree.depth,
+                *self._flat(),
+            )
+        return leaf, n_evaluations
+
+    def _flat(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Array, Array]:
+        return self.start, self.columns, self.weights, self.intercepts
+
+    def _parts(self, X: Matrix, entries_per_row: int) -> Iterator[slice]:
+        step = max(1, BLOCK_ENTRIES // entries_per_row)
+        for first in range(0, X.shape[0], step):
+            yield slice(first, first + step)

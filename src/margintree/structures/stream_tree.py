@@ -1,0 +1,175 @@
+"""A tree over the labels that grows while rows stream past (Beygelzimer et al., UAI 2009).
+
+A row whose label has a leaf trains the regressors on its path. A row with a new label walks from the root: at a
+node with L leaves on the left, R on the right and the output f in [0, 1], it goes right when
+
+    (1 - alpha) 2 (f - 1/2) + alpha log2(L / R) > 0
+
+and trains the node to do so. The leaf it ends at becomes a node with the old label on its left and the new one on
+its right. As |2 (f - 1/2)| <= 1, a side can only gain a leaf while it has at most r = 2^((1 - alpha) / alpha) times
+the leaves of the other; with n leaves below a node, no child then has more than 1 + r (n - 1) / (1 + r), and the
+depth of a tree with c leaves is at most ``depth_bound(c, alpha)``.
+"""
+
+from dataclasses import dataclass
+from math import floor
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import kernels
+from margintree.class_tree import ClassTree
+from margintree.solvers.linear_rows import layout
+from margintree.solvers.node_rows import Matrix
+from margintree.solvers.solution import Array
+
+Index = npt.NDArray[np.int64]
+
+
+class Regressors(Protocol):
+    """The regressors of the nodes, which learn while the tree grows."""
+
+    learning_rate: float
+    fit_intercept: bool
+
+    def reserve(self, n_nodes: int) -> None:
+        """Make room for nodes 0 .. n_nodes - 1."""
+
+    def make_room(self) -> None:
+        """Make more room for weights."""
+
+    def arrays(self) -> Any:
+        """Return the arrays that the compiled loop reads and writes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Stream:
+    """Which rows come in which order, each with its label and its weight."""
+
+    rows: Index
+    labels: Index
+    weight: Array
+
+    @classmethod
+    def in_order_of_content(cls, X: Matrix, labels: Index, weight: Array, seed: int) -> "Stream":
+        """Return a random order that depends on what the rows are, not on where they stand.
+
+        Equal rows of one label come as one row with the sum of their weights, so that weight 2 is the same as a
+        row that stands there twice. Different rows share a code once in 2^64 pairs.
+        """
+        codes = kernels.stream.content_codes(layout(X), X.shape[0], seed)
+        order = np.lexsort((labels, codes))
+        is_new = np.ones(len(order), dtype=bool)
+        is_new[1:] = (np.diff(codes[order]) != 0) | (np.diff(labels[order]) != 0)
+        first = np.flatnonzero(is_new)
+        return cls(order[first], labels[order[first]], np.add.reduceat(weight[order], first))
+
+
+class StreamTree:
+    """A growing binary tree with one leaf per label seen so far; labels are 0, 1, 2 and so on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from margintree.structures.stream_tree import Stream, StreamTree
+    >>> from margintree.training.online import OnlineRegressors
+    >>> X, labels = np.eye(4), np.arange(4)
+    >>> tree = StreamTree(alpha=1.0)
+    >>> regressors = OnlineRegressors(4, learning_rate=0.5, fit_intercept=True, sparse=False)
+    >>> tree.absorb(X, Stream(labels, labels, np.ones(4)), regressors)
+    >>> tree.class_tree(np.arange(4))[0].to_nested()
+    ((0, 2), (1, 3))
+    """
+
+    def __init__(self, alpha: float) -> None:
+        self.alpha = alpha
+        self._children_left, self._children_right, self._parent, self._leaf_class, self._leaf_of_class = (
+            np.empty(0, dtype=np.int64) for _ in range(5)
+        )
+        self._n_leaves = np.empty(0, dtype=np.int64)
+        self._n_nodes = np.zeros(1, dtype=np.int64)
+
+    def absorb(self, X: Matrix, stream: Stream, regressors: Regressors) -> None:
+        """Take the rows of the stream one by one."""
+        self._reserve(int(stream.labels.max(initial=-1)) + 1)
+        regressors.reserve(len(self._parent))
+        done = 0
+        while True:
+            done = kernels.stream.absorb(
+                layout(X),
+                stream.rows,
+                stream.labels,
+                stream.weight,
+                done,
+                self._arrays(),
+                regressors.arrays(),
+                self.alpha,
+                regressors.learning_rate,
+                regressors.fit_intercept,
+            )
+            if done == len(stream.rows):
+                return
+            regressors.make_room()
+
+    def class_tree(self, class_of_label: Index) -> tuple[ClassTree, Index]:
+        """Return the tree as it stands, and the number that each of its nodes has here.
+
+        ``class_of_label`` names the class of each label: a permutation of 0 .. n_labels - 1.
+        """
+        left, right = self._children_left.tolist(), self._children_right.tolist()
+        order: list[int] = []
+        pending = [0]
+        while pending:
+            node = pending.pop()
+            order.append(node)
+            if left[node] >= 0:
+                pending += (right[node], left[node])
+        number = np.array(order)
+        rank = np.empty_like(number)
+        rank[number] = np.arange(len(number))
+        is_leaf = self._children_left[number] < 0
+        tree = ClassTree.from_arrays(
+            np.where(is_leaf, -1, rank[self._children_left[number]]),
+            np.where(is_leaf, -1, rank[self._children_right[number]]),
+            np.where(is_leaf, class_of_label[self._leaf_class[number]], -1),
+        )
+        return tree, number
+
+    def _reserve(self, n_labels: int) -> None:
+        missing = n_labels - len(self._leaf_of_class)
+        if missing <= 0:
+            return
+        n_nodes = 2 * n_labels - 1 - len(self._parent)
+        for name in ("_children_left", "_children_right", "_parent", "_leaf_class"):
+            setattr(self, name, np.append(getattr(self, name), np.full(n_nodes, -1)))
+        self._n_leaves = np.append(self._n_leaves, np.zeros(n_nodes, dtype=np.int64))
+        self._leaf_of_class = np.append(self._leaf_of_class, np.full(missing, -1))
+
+    def _arrays(self) -> Any:
+        return kernels.stream.GrowingTree(
+            self._children_left,
+            self._children_right,
+            self._parent,
+            self._leaf_class,
+            self._n_leaves,
+            self._leaf_of_class,
+            self._n_nodes,
+        )
+
+
+def depth_bound(n_classes: int, alpha: float) -> int:
+    """Return a depth that no tree of the stream exceeds.
+
+    Examples
+    --------
+    >>> depth_bound(1000, alpha=1.0), depth_bound(1000, alpha=0.4), depth_bound(1000, alpha=0.0)
+    (10, 20, 999)
+    """
+    share = 1.0 if alpha == 0.0 else 1.0 / (1.0 + 2.0 ** ((alpha - 1.0) / alpha))
+    depth, others = 0, n_classes - 1
+    while others > 0:
+        # Rounding must not make a bound of a whole number too small; one leaf at least stands on the other side.
+        others = min(floor(share * others + 1e-9), others - 1)
+        depth += 1
+    return depth
