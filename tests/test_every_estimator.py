@@ -10,6 +10,7 @@ from margintree import (
     ConditionalProbabilityTreeClassifier,
     DecisionDAGClassifier,
     FilterTreeClassifier,
+    LabelTreeClassifier,
     MarginTreeClassifier,
     OneVsOneSVC,
     OneVsRestSVC,
@@ -43,6 +44,8 @@ MODELS = [
         for estimator in (OneVsRestSVC, OneVsOneSVC, DecisionDAGClassifier, FilterTreeClassifier)
         for kernel in KERNELS
     ),
+    *(LabelTreeClassifier(kernel, random_state=0) for kernel in KERNELS),
+    LabelTreeClassifier(joint=True, random_state=0),
     ConditionalProbabilityTreeClassifier(random_state=0),
     *(ConditionalProbabilityTreeClassifier(kernel, node="svm", random_state=0) for kernel in KERNELS),
     *(AllTogetherSVC(loss, random_state=0) for loss in ("crammer_singer", "weston_watkins")),

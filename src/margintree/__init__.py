@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from margintree.estimators.conditional_probability_tree import ConditionalProbabilityTreeClassifier
     from margintree.estimators.decision_dag import DecisionDAGClassifier
     from margintree.estimators.filter_tree import FilterTreeClassifier
+    from margintree.estimators.label_tree import LabelTreeClassifier
     from margintree.estimators.margin_tree import MarginTreeClassifier
     from margintree.estimators.one_vs_one import OneVsOneSVC
     from margintree.estimators.one_vs_rest import OneVsRestSVC
@@ -26,6 +27,7 @@ __all__ = [
     "ConditionalProbabilityTreeClassifier",
     "DecisionDAGClassifier",
     "FilterTreeClassifier",
+    "LabelTreeClassifier",
     "MarginTreeClassifier",
     "OneVsOneSVC",
     "OneVsRestSVC",
@@ -40,6 +42,7 @@ _HOMES = {
     "ConditionalProbabilityTreeClassifier": "margintree.estimators.conditional_probability_tree",
     "DecisionDAGClassifier": "margintree.estimators.decision_dag",
     "FilterTreeClassifier": "margintree.estimators.filter_tree",
+    "LabelTreeClassifier": "margintree.estimators.label_tree",
     "MarginTreeClassifier": "margintree.estimators.margin_tree",
     "OneVsOneSVC": "margintree.estimators.one_vs_one",
     "OneVsRestSVC": "margintree.estimators.one_vs_rest",

@@ -7,7 +7,7 @@ import numpy.typing as npt
 from sklearn.base import _fit_context
 
 from margintree.estimators.flat import FlatClassifier
-from margintree.training.machines import Machine, Trainer, in_threads
+from margintree.training.machines import Trainer, train_against_the_rest
 
 
 class OneVsRestSVC(FlatClassifier):
@@ -65,14 +65,9 @@ class OneVsRestSVC(FlatClassifier):
         seed = self._seed()
         trainer = Trainer(training_set, self.tol, self.max_iter, seed)
         rows = training_set.node_rows(np.arange(n_classes), seed)
-
-        def against_the_rest(k: int) -> Machine:
-            return trainer.on_rows(rows, np.where(np.arange(n_classes) == k, 1.0, -1.0))
-
-        # Two classes need one machine; the other is its mirror image. Kernel rows that do not all fit
-        # into the cache are fetched by one machine at a time.
-        tasks = range(n_classes) if n_classes > 2 else [1]
-        machines = in_threads(against_the_rest, tasks, self._n_threads() if rows.can_be_shared else 1)
+        # Two classes need one machine; the other is its mirror image.
+        classes = range(n_classes) if n_classes > 2 else [1]
+        machines = train_against_the_rest(trainer, rows, classes, self._n_threads())
         self._store_machines(machines, function, data)
         return self
 

@@ -7,7 +7,7 @@ that coordinate descent takes there, and it is used only then.
 """
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from margintree.solvers.solution import Array
 
@@ -41,7 +41,12 @@ def newton(
         scaled = rows / np.sqrt(ridge[support])[:, None]
         hessian = scaled.T @ scaled
         hessian.flat[:: hessian.shape[0] + 1] += 1.0
-        step = -cho_solve(cho_factor(hessian, overwrite_a=True, check_finite=False), gradient, check_finite=False)
+        try:
+            factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
+        except LinAlgError:
+            # Features of extreme scale: the matrix is not positive to rounding. What is reached stands, with its gap.
+            break
+        step = -cho_solve(factor, gradient, check_finite=False)
         moved = features @ step
         length, slope = 1.0, float(gradient @ step)
         for _ in range(MAX_HALVINGS):

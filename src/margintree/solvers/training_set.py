@@ -102,9 +102,12 @@ class LinearTrainingSet(TrainingSet):
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> LinearClassifier:
         assert isinstance(rows, LinearRows)
         assert solution.weights is not None
-        weights = solution.weights[: len(rows.columns)]
-        kept = np.flatnonzero(weights)
-        intercept = float(solution.weights[-1]) if self.fit_intercept else 0.0
+        return self.linear_classifier(rows, solution.weights)
+
+    def linear_classifier(self, rows: LinearRows, weights: Array) -> LinearClassifier:
+        """Return the classifier of a weight vector over the columns of ``rows``."""
+        kept = np.flatnonzero(weights[: len(rows.columns)])
+        intercept = float(weights[-1]) if self.fit_intercept else 0.0
         return LinearClassifier(rows.columns[kept], weights[kept], intercept)
 
 

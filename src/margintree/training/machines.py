@@ -74,6 +74,18 @@ class Trainer:
         return KernelClassifier(nothing, np.empty(0), value)
 
 
+def train_against_the_rest(trainer: Trainer, rows: NodeRows, groups: Iterable[int], n_threads: int) -> list[Machine]:
+    """Train one machine for each of the given groups of rows, against all other groups.
+
+    All share one kernel matrix. Kernel rows that do not all fit into the cache are fetched by one machine at a time.
+    """
+
+    def train(group: int) -> Machine:
+        return trainer.on_rows(rows, np.where(np.arange(rows.n_classes) == group, 1.0, -1.0))
+
+    return in_threads(train, groups, n_threads if rows.can_be_shared else 1)
+
+
 def train_each(trainer: Trainer, tree: ClassTree, n_threads: int = 1) -> list[Machine]:
     """Train the machine of every internal node by itself, on all rows of the classes below it, in preorder."""
 

@@ -1,0 +1,127 @@
+"""Which classes a one-vs-rest model confuses on rows that it was not trained on.
+
+The rows are dealt out to folds by their content, not by their place: identical rows go to the same fold, so that
+weight 2 is the same as a row that stands there twice, and the order of the rows plays no part.
+"""
+
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from margintree.estimators.training_data import TrainingData
+from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
+from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.solution import Array
+from margintree.training.machines import Trainer, train_against_the_rest
+
+Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOutConfusion:
+    """The confusion matrix of all folds together, and the duality gaps of the machines behind it.
+
+    ``matrix[p, q]`` is the sample weight of the rows of class p that were held out and taken for class q.
+    """
+
+    matrix: Array
+    duality_gaps: list[float]
+
+
+def held_out_confusion(
+    trainer: Trainer, data: TrainingData, function: KernelFunction | None, *, n_folds: int, n_threads: int
+) -> HeldOutConfusion:
+    """Train one-vs-rest machines without each fold in turn, and count what they make of its rows.
+
+    A class whose rows are all held out at once, because they are identical or there is but one, has no machine in
+    that fold: its rows count for the class that attracts them most. That is not their own, but it is what the
+    structure wants to know.
+    """
+    n_classes = len(data.classes)
+    labels = np.repeat(np.arange(n_classes), np.diff(data.class_start))
+    is_kernel_matrix = function is not None and function.kernel == "precomputed"
+    folds = assign_folds(row_keys(data.X, is_kernel_matrix=is_kernel_matrix), labels, n_folds)
+    matrix = np.zeros((n_classes, n_classes))
+    gaps: list[float] = []
+    for fold in range(n_folds):
+        held_out, kept = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
+        if len(held_out) == 0 or len(kept) == 0:
+            continue
+        present, start = np.unique(labels[kept], return_index=True)
+        chosen = np.zeros(len(held_out), dtype=np.int64)
+        if len(present) > 1:
+            machines, fold_gaps = _one_vs_rest(trainer, data, function, kept, np.append(start, len(kept)), n_threads)
+            gaps += fold_gaps
+            chosen = np.argmax(machines.decisions(data.X[held_out]), axis=1)
+        np.add.at(matrix, (labels[held_out], present[chosen]), data.sample_weight[held_out])
+    return HeldOutConfusion(matrix, gaps)
+
+
+def _one_vs_rest(
+    trainer: Trainer,
+    data: TrainingData,
+    function: KernelFunction | None,
+    kept: Index,
+    class_start: Index,
+    n_threads: int,
+) -> tuple[MachineSet, list[float]]:
+    rows = trainer.training_set.select(kept, class_start, trainer.seed)
+    trained = train_against_the_rest(trainer, rows, range(rows.n_classes), n_threads)
+    classifiers = [machine.classifier for machine in trained]
+    machines: MachineSet
+    if function is None:
+        machines = LinearMachines.from_classifiers(classifiers, data.X.shape[1])
+    else:
+        # A precomputed kernel matrix is sorted like the rows here, not like the user's.
+        machines = KernelMachines.from_classifiers(classifiers, function, data.X, np.arange(data.X.shape[0]))
+    return machines, [machine.duality_gap for machine in trained]
+
+
+def assign_folds(keys: npt.NDArray[np.uint64], labels: Index, n_folds: int) -> Index:
+    """Deal the distinct rows of each class out to the folds in turn, in the order of their keys.
+
+    Classes follow each other without a break, those with the smallest key first, so that classes of a single row spread
+    over the folds and the names of the classes play no part.
+
+    Examples
+    --------
+    >>> keys = np.array([7, 7, 3, 5, 4], dtype=np.uint64)
+    >>> assign_folds(keys, np.array([0, 0, 0, 0, 1]), n_folds=3).tolist()
+    [2, 2, 0, 1, 0]
+    """
+    smallest = np.full(labels.max() + 1, np.iinfo(np.uint64).max)
+    np.minimum.at(smallest, labels, keys)
+    order = np.lexsort((keys, labels, smallest[labels]))
+    is_new = np.ones(len(keys), dtype=bool)
+    is_new[1:] = (keys[order][1:] != keys[order][:-1]) | (labels[order][1:] != labels[order][:-1])
+    folds = np.empty(len(keys), dtype=np.int64)
+    folds[order] = (np.cumsum(is_new) - 1) % n_folds
+    return folds
+
+
+def row_keys(X: Any, *, is_kernel_matrix: bool = False) -> npt.NDArray[np.uint64]:
+    """Return a number for each row that follows from its content: the same one for a dense and for a sparse row.
+
+    The columns of a kernel matrix are the rows again. There the set of values counts, which neither a duplicated
+    row nor another order changes.
+    """
+    keys = np.empty(X.shape[0], dtype=np.uint64)
+    sparse = sp.csr_array(X) if sp.issparse(X) else None
+    for i in range(X.shape[0]):
+        if is_kernel_matrix:
+            content = np.unique(X[i] + 0.0).tobytes()
+        else:
+            columns, values = _stored(sparse, i) if sparse is not None else (np.arange(X.shape[1]), X[i])
+            columns, values = columns[values != 0.0], values[values != 0.0]
+            content = columns.astype(np.int64).tobytes() + values.tobytes()
+        keys[i] = int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
+    return keys
+
+
+def _stored(X: sp.csr_array, i: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    part = slice(X.indptr[i], X.indptr[i + 1])
+    return X.indices[part], X.data[part]

@@ -1,0 +1,162 @@
+"""All machines of a tree at once: the tree loss of Bengio, Weston and Grangier, with one slack per row.
+
+A row is lost as soon as one node on its path sends it the wrong way, so the node that does worst counts:
+
+    min_w  1/2 sum_v |w_v|^2 + 1/2 sum_j max(0, max_{v on path(j)} (1 - t_jv w_v'x_j))^2 / r_j
+
+with signs t_jv (+1 where the class of row j lies to the left of v) and ridge r_j = 1 / (C s_j). The dual and its
+block descent are in ``margintree.kernels.joint``.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import kernels
+from margintree.class_tree import ClassTree
+from margintree.solvers.classifier import LinearClassifier
+from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, POLISH_TOL, POLISH_WORK, LinearRows, layout
+from margintree.solvers.solution import Array, DualSolution
+from margintree.solvers.training_set import LinearTrainingSet
+from margintree.training.joint_newton import TreeRows, newton
+
+Index = npt.NDArray[np.int64]
+
+# Newton needs a matrix over all weights of all nodes. Up to this many, a run of it costs less than the thousands of
+# epochs that block descent takes when C is large.
+NEWTON_WEIGHTS = 1000
+NEWTON_ENTRIES = 2**22
+NEWTON_ITERATIONS = 300
+
+
+@dataclass(frozen=True, eq=False)
+class JointSolution(DualSolution):
+    """The machines of all internal nodes, in preorder, with the record of their common training.
+
+    ``alpha`` holds the dual variables row by row, along the path from the root, and ``decision`` the value
+    min_v t_jv f_v(x_j) of each row: below zero where the walk misses the row's class.
+    """
+
+    classifiers: list[LinearClassifier]
+
+
+@dataclass(frozen=True, eq=False)
+class Paths:
+    """Internal nodes and signs from the root to every class.
+
+    Those of class k are ``start[k] : start[k + 1]``. ``node`` counts the internal nodes in preorder; the sign is +1
+    where the class lies to the left.
+    """
+
+    start: Index
+    node: Index
+    sign: Array
+
+
+def paths_to_classes(tree: ClassTree) -> Paths:
+    """Return the paths to the leaves of a tree.
+
+    Examples
+    --------
+    >>> paths = paths_to_classes(ClassTree.from_nested((1, (2, 0))))
+    >>> paths.start.tolist(), paths.node.tolist(), paths.sign.tolist()
+    ([0, 2, 3, 5], [0, 1, 0, 0, 1], [-1.0, -1.0, 1.0, -1.0, 1.0])
+    """
+    start = np.concatenate([[0], np.cumsum(tree.depth[tree.leaf_of_class])])
+    number = np.full(tree.n_nodes, -1)
+    number[tree.internal_nodes] = np.arange(len(tree.internal_nodes))
+    node, sign = np.empty(start[-1], dtype=np.int64), np.empty(start[-1])
+    below, classes = tree.leaf_of_class.astype(np.int64), np.arange(tree.n_classes)
+    while len(classes):
+        # All classes climb one level at a time, so the work is that of the longest path.
+        parent = tree.parent[below].astype(np.int64)
+        classes, below, parent = classes[parent >= 0], below[parent >= 0], parent[parent >= 0]
+        place = start[classes] + tree.depth[parent]
+        node[place] = number[parent]
+        sign[place] = np.where(tree.children_left[parent] == below, 1.0, -1.0)
+        below = parent
+    return Paths(start, node, sign)
+
+
+def train_jointly(
+    training_set: LinearTrainingSet, tree: ClassTree, *, tol: float, max_iter: int, seed: int
+) -> JointSolution:
+    """Train the machines of all internal nodes as one problem, to a relative duality gap of ``tol``.
+
+    Where the weights of all nodes are few, Newton's method takes over from block descent, and carries small problems to
+    machine precision: their machines then depend neither on the order of the rows nor on whether a row stands there
+    twice or has weight 2.
+    """
+    rows = training_set.node_rows(np.arange(training_set.n_classes), seed)
+    assert isinstance(rows, LinearRows)
+    paths = paths_to_classes(tree)
+    n_rows, n_columns = rows.features.shape
+    n_nodes = len(tree.internal_nodes)
+    newton_pays = (
+        isinstance(rows.features, np.ndarray)
+        and n_nodes * n_columns <= NEWTON_WEIGHTS
+        and n_rows * n_nodes <= NEWTON_ENTRIES
+    )
+    epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, n_nodes * n_columns)) if newton_pays else max_iter
+    descended = _descend(rows, paths, n_nodes, tol, epochs)
+    work = n_columns**2 * int(np.sum(np.diff(paths.start)[rows.classes] ** 2))
+    tol = POLISH_TOL if work <= POLISH_WORK else tol
+    trained = _finish(rows, paths, descended, tol) if newton_pays else descended
+    classifiers = [training_set.linear_classifier(rows, w) for w in trained.weights]
+    norm = float(np.vdot(trained.weights, trained.weights))
+    return JointSolution(trained.alpha, trained.worst, trained.primal, trained.dual, norm, trained.n_iter, classifiers)
+
+
+@dataclass(frozen=True, eq=False)
+class _Trained:
+    weights: Array
+    alpha: Array
+    worst: Array
+    primal: float
+    dual: float
+    n_iter: int
+
+
+def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter: int) -> _Trained:
+    arrays = layout(rows.features)
+    start = np.concatenate([[0], np.cumsum(np.diff(paths.start)[rows.classes])])
+    alpha, worst = np.zeros(start[-1]), np.zeros(rows.n_rows)
+    weights = np.zeros((n_nodes, rows.features.shape[1]))
+    n_iter, primal, dual = kernels.joint.solve(
+        arrays,
+        rows.classes,
+        paths.start,
+        paths.node,
+        paths.sign,
+        rows.ridge,
+        kernels.rows.squared_norms(arrays, rows.n_rows),
+        start,
+        alpha,
+        weights,
+        worst,
+        tol,
+        max_iter,
+        rows.seed,
+    )
+    return _Trained(weights, alpha, worst, primal, dual, n_iter)
+
+
+def _finish(rows: LinearRows, paths: Paths, trained: _Trained, tol: float) -> _Trained:
+    """Bring the gap to ``tol`` by Newton's method, or keep what was trained if that does no better."""
+    if trained.primal - trained.dual <= tol * trained.primal:
+        return trained
+    n_classes, n_nodes = len(paths.start) - 1, len(trained.weights)
+    class_signs = np.zeros((n_classes, n_nodes))
+    class_signs[np.repeat(np.arange(n_classes), np.diff(paths.start)), paths.node] = paths.sign
+    tree_rows = TreeRows(rows.features, rows.classes, rows.ridge, class_signs)
+    # Along each path the nodes have rising numbers, so both layouts list a row's variables in the same order.
+    on_path = tree_rows.signs != 0.0
+    alpha = np.zeros(on_path.shape)
+    alpha[on_path] = trained.alpha
+    steps, point = newton(tree_rows, trained.weights, alpha, tol, NEWTON_ITERATIONS)
+    n_iter = trained.n_iter + steps
+    if point.gap >= trained.primal - trained.dual:
+        return replace(trained, n_iter=n_iter)
+    worst = tree_rows.worst(point.decision)
+    return _Trained(point.weights, point.alpha[on_path], worst, point.primal, point.dual, n_iter)
