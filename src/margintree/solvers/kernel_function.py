@@ -38,7 +38,8 @@ class KernelFunction:
         if self.kernel == "poly":
             return self.finish(polynomial_kernel(A, B, gamma=self.gamma, degree=self.degree, coef0=self.coef0))
         assert callable(self.kernel)
-        values = np.asarray(self.kernel(A, B), dtype=np.float64)
+        # A copy: the function may keep what it returns.
+        values = np.array(self.kernel(A, B), dtype=np.float64, order="C")
         if values.shape != (A.shape[0], B.shape[0]):
             raise ValueError(
                 f"The kernel function returned an array of shape {values.shape} for {A.shape[0]} and "
@@ -47,9 +48,12 @@ class KernelFunction:
         return self.finish(values)
 
     def finish(self, values: Array) -> Array:
-        """Add the intercept's 1 and refuse values that no kernel has."""
-        if not np.isfinite(values).all():
+        """Add the intercept's 1 in place and refuse values that no kernel has."""
+        # One sum is finite unless a value is not, or the values are absurdly large; no second array is needed.
+        if not np.isfinite(values.sum()) and not np.isfinite(values).all():
             raise ValueError(
                 "The kernel gave values that are not finite. Scale the features, or lower gamma, degree or coef0."
             )
-        return np.ascontiguousarray(values + 1.0 if self.fit_intercept else values)
+        if self.fit_intercept:
+            values += 1.0
+        return values

@@ -62,4 +62,6 @@ class KernelSource:
     def _values(self, rows: Index, columns: Index) -> Array:
         if self.function.kernel == "precomputed":
             return self.function.finish(self.X[np.ix_(rows, columns)])
-        return self.function(self.X[rows], self.X[columns])
+        A = self.X[rows]
+        # One and the same array tells a symmetric product, which costs half.
+        return self.function(A, A if rows is columns else self.X[columns])
