@@ -13,7 +13,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from accuracy import COSTS, ETAS, FOLDS, splits
+from accuracy import FOLDS, splits
 from joblib import Parallel, delayed
 from report import heading, table, write
 from sklearn.metrics import balanced_accuracy_score
@@ -46,6 +46,8 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     "Weston-Watkins": (AllTogetherSVC, {"loss": "weston_watkins"}),
     "random tree": (MarginTreeClassifier, {"split": "random"}),
 }
+COSTS = [0.1, 1.0, 10.0, 100.0, 1000.0]
+ETAS = [0.01, 0.1, 1.0]
 LINEAR_ONLY = {"J-BWG", "Crammer-Singer", "Weston-Watkins"}
 # Table 2 of the paper, in the order MSM, I-BWG, J-BWG, FT, CPT, 1vs1, 1vsR.
 PAPER = {

@@ -179,3 +179,11 @@ def test_random_trees_are_as_shallow_as_can_be_and_differ():
     assert [t.max_depth for t in trees] == [1, 1, 2, 2, 6, 6, 10, 10]
     assert trees[-1] != trees[-2]
     assert isinstance(trees[0], ClassTree)
+
+
+def test_a_refit_without_feature_names_forgets_those_of_the_fit_before(digits):
+    pandas = pytest.importorskip("pandas")
+    X, y = digits[0][:200], digits[1][:200]
+    graph = DecisionDAGClassifier(random_state=0).fit(pandas.DataFrame(X, columns=[f"p{i}" for i in range(64)]), y)
+    graph.fit(X, y)
+    assert not hasattr(graph, "feature_names_in_")

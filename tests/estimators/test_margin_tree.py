@@ -426,3 +426,111 @@ def test_a_split_object_may_stand_in_for_a_name():
     by_name = MarginTreeClassifier(random_state=0).fit(X, y)
     by_object = MarginTreeClassifier(split=BestFirstSplit(), random_state=0).fit(X, y)
     assert by_name.tree_ == by_object.tree_
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("scale", [1e3, 1e5, 1e7])
+@pytest.mark.parametrize("C", [1.0, 1e3])
+def test_lower_bound_holds_on_features_of_any_scale(kernel, scale, C):
+    X, y = blobs(6, 10, n_features=4, spread=1.0)
+    model = MarginTreeClassifier(kernel, C=C, gamma=0.1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X * scale, y)
+    for record in model.node_records_:
+        assert record.lower_bound <= record.objective
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_entries_that_are_stored_twice_add_up(kernel):
+    X, y = blobs(6, 10)
+    plain = sp.csr_array(X)
+    doubled = sp.csr_array(
+        (np.repeat(plain.data / 2, 2), np.repeat(plain.indices, 2), plain.indptr * 2), shape=plain.shape
+    )
+    assert not doubled.has_canonical_format
+    expected = MarginTreeClassifier(kernel, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(expected.predict(doubled), expected.predict(X))
+    model = MarginTreeClassifier(kernel, random_state=0).fit(doubled, y)
+    np.testing.assert_array_equal(model.predict(X), expected.predict(X))
+    assert doubled.nnz == 2 * plain.nnz
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("shift", [0.0, 1e7])
+def test_scale_of_gamma_is_that_of_scikit_learn_wherever_the_data_lie(make, shift):
+    X, y = blobs(4, 20)
+    model = MarginTreeClassifier("rbf", random_state=0).fit(make(X + shift), y)
+    assert model._model.function.gamma == pytest.approx(1.0 / (X.shape[1] * X.var()), rel=1e-6)
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("tiny", [1e-9, 1e-12])
+def test_weights_that_differ_by_many_orders_leave_no_side_empty(split, tiny):
+    X, y = blobs(5, 8)
+    model = MarginTreeClassifier(split=split, random_state=0).fit(X, y, np.where(y == 0, 1.0, tiny))
+    assert model.tree_.n_classes == 5
+
+
+def test_weights_lost_in_rounding_are_refused():
+    X, y = blobs(4, 5)
+    with pytest.raises(ValueError, match=r"rows of class .* too little to be told from rounding"):
+        MarginTreeClassifier().fit(X, y, np.where(y == 0, 1.0, 1e-20))
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, np.nan, np.inf])
+def test_class_weights_that_are_no_weights_are_refused(factor):
+    X, y = blobs(3, 5)
+    with pytest.raises(ValueError, match=r"class_weight must be positive and finite. Got .* for class"):
+        MarginTreeClassifier(class_weight={0: factor, 1: 1.0, 2: 1.0}).fit(X, y)
+
+
+@pytest.mark.parametrize("split", ["best_first", "alternating"])
+def test_many_classes_whose_means_coincide_still_give_a_tree(split):
+    y = np.repeat(np.arange(140), 2)
+    model = MarginTreeClassifier(split=split, random_state=0).fit(np.zeros((280, 3)), y)
+    assert model.tree_.n_classes == 140
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_rows_without_any_entry_still_give_a_tree(split):
+    y = np.repeat(np.arange(4), 3)
+    model = MarginTreeClassifier(split=split, fit_intercept=False, random_state=0).fit(sp.csr_array((12, 4)), y)
+    assert model.tree_.n_classes == 4
+
+
+@pytest.mark.parametrize("scale", [1e60, 1e160])
+def test_features_too_large_to_multiply_are_refused(scale):
+    X, y = blobs(4, 5)
+    with pytest.raises(ValueError, match="Scale the features"):
+        MarginTreeClassifier().fit(X * scale, y)
+
+
+class ReturnsNothing:
+    def divide(self, node):
+        return np.ones(node.n_classes)
+
+
+class OneSided:
+    def divide(self, node):
+        return SPLITS["random"].divide(node).__class__(np.ones(node.n_classes), None, 0.0, True)
+
+
+@pytest.mark.parametrize(
+    ("split", "error", "message"),
+    [
+        (BestFirstSplit, TypeError, r"Got the class BestFirstSplit; write split=BestFirstSplit\(\)"),
+        (ReturnsNothing(), TypeError, "ReturnsNothing.divide must return a SplitResult.*Got ndarray"),
+        (OneSided(), ValueError, r"OneSided.divide must label each of the 3 classes .* with \+1 or -1 and use both"),
+    ],
+)
+def test_a_split_of_ones_own_is_told_what_is_wrong(split, error, message):
+    X, y = blobs(3, 5)
+    with pytest.raises(error, match=message):
+        MarginTreeClassifier(split=split).fit(X, y)
+
+
+@pytest.mark.parametrize("parameters", [{"patience": 0}, {"n_directions": 0}, {"list_up_to": 40}])
+def test_parameters_of_the_search_are_checked(parameters):
+    with pytest.raises(ValueError, match="parameter of BestFirstSplit must"):
+        BestFirstSplit(**parameters)

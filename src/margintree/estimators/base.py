@@ -94,12 +94,12 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _checked_rows(self, X: Any) -> Any:
         """Return new rows as the kernels read them."""
         check_is_fitted(self)
-        return with_narrow_indices(validate_data(self, X, reset=False, **self._input_rules()))
+        return in_canonical_form(validate_data(self, X, reset=False, **self._input_rules()))
 
     def _training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData, Any, npt.NDArray[Any]]:
         """Validate the arguments of fit; return the sorted data, and X and y as they were validated."""
         X, y = validate_data(self, X, y, **self._input_rules())
-        X = with_narrow_indices(X)
+        X = in_canonical_form(X)
         check_classification_targets(y)
         if self._is_pairwise and X.shape[0] != X.shape[1]:
             raise ValueError(
@@ -143,17 +143,23 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
-def with_narrow_indices(X: Any) -> Any:
-    """Return X with 32-bit indices where they suffice, as kernel functions expect them; loaders often give 64."""
-    if not sp.issparse(X) or X.indices.dtype == np.int32:
+def in_canonical_form(X: Any) -> Any:
+    """Return sparse X with sorted columns, each stored once, and 32-bit indices where they suffice.
+
+    Solvers and kernel functions take each stored value for an entry of its own, and kernel functions expect 32
+    bits, where loaders often give 64.
+    """
+    if not sp.issparse(X):
         return X
     widest = np.iinfo(np.int32).max
     if X.shape[1] > widest:
         raise ValueError(
             f"A sparse matrix may have up to {widest} columns. Got {X.shape[1]}. Hash or select features first."
         )
-    if X.nnz > widest:
-        return X
-    narrow = X.copy()
-    narrow.indices, narrow.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return narrow
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    if X.indices.dtype != np.int32 and X.nnz <= widest:
+        X = X.copy()
+        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    return X

@@ -152,7 +152,7 @@ class MarginTreeClassifier(CallbackSupportMixin, TreeWalker):  # type: ignore[mi
         progress = FitProgress(self, len(data.classes) - 1, X, y)
         grown = grow(
             training_set,
-            SPLITS[self.split] if isinstance(self.split, str) else self.split,
+            self._split_object(),
             balance=self.balance,
             tol=self.tol,
             max_iter=self.max_iter,
@@ -166,3 +166,11 @@ class MarginTreeClassifier(CallbackSupportMixin, TreeWalker):  # type: ignore[mi
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         progress.finish()
         return self
+
+    def _split_object(self) -> Split:
+        if isinstance(self.split, type):
+            raise TypeError(
+                f"split must be a name or an object. Got the class {self.split.__name__}; "
+                f"write split={self.split.__name__}()."
+            )
+        return SPLITS[self.split] if isinstance(self.split, str) else self.split

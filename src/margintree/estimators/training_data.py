@@ -14,6 +14,9 @@ from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet, TrainingSet
 
+# A class of a smaller part of the whole weight vanishes in sums of weights.
+LEAST_SHARE = 1e-14
+
 
 @dataclass(frozen=True, eq=False)
 class TrainingData:
@@ -53,8 +56,21 @@ def prepare(
     if class_weight is not None:
         # With sample weights "balanced" counts weight, so that weight 2 stays a duplicated row.
         factors = compute_class_weight(class_weight, classes=classes, y=classes[codes], sample_weight=weight)
+        for name, factor in zip(classes, factors, strict=True):
+            if not (np.isfinite(factor) and factor > 0.0):
+                raise ValueError(
+                    f"class_weight must be positive and finite. Got {factor} for class {name!r}. "
+                    "To leave a class out, give its rows a sample_weight of 0."
+                )
+    cost = C * weight * factors[codes]
+    sizes = np.add.reduceat(weight, class_start[:-1])
+    if sizes.min() < LEAST_SHARE * sizes.sum() or not np.isfinite(1.0 / cost).all():
+        raise ValueError(
+            f"The rows of class {classes[np.argmin(sizes)]!r} weigh {sizes.min():.3g} of {sizes.sum():.3g} in all, too "
+            "little to be told from rounding. Raise their sample_weight, or set it to 0 to leave the class out."
+        )
     X = X[np.ix_(rows, rows)] if pairwise else X[rows]
-    return TrainingData(X, classes, class_start, weight, C * weight * factors[codes], rows)
+    return TrainingData(X, classes, class_start, weight, cost, rows)
 
 
 def linear_set(data: TrainingData, *, fit_intercept: bool) -> LinearTrainingSet:
@@ -79,9 +95,15 @@ def gamma_value(gamma: float | str, data: TrainingData) -> float:
     n_features = int(data.X.shape[1])
     if gamma == "auto":
         return 1.0 / n_features
-    total = data.sample_weight.sum() * n_features
-    squares = data.X.multiply(data.X) if sp.issparse(data.X) else data.X * data.X
-    mean = float(np.sum(data.sample_weight @ data.X)) / total
-    variance = float(np.sum(data.sample_weight @ squares)) / total - mean**2
+    weight = data.sample_weight
+    total = weight.sum() * n_features
+    mean = float(np.sum(weight @ data.X)) / total
+    # The mean is taken off before squaring: it may be far larger than what the entries differ by.
+    if sp.issparse(data.X):
+        stored = np.repeat(weight, np.diff(data.X.indptr))
+        squares = float(stored @ (data.X.data - mean) ** 2) + (total - float(stored.sum())) * mean**2
+    else:
+        squares = float(np.sum(weight @ (data.X - mean) ** 2))
+    variance = squares / total
     # A matrix of one repeated value has no scale; rounding may leave a trace of variance behind.
-    return float(1.0 / (n_features * variance)) if variance > 1e-12 * mean**2 else 1.0
+    return 1.0 / (n_features * variance) if variance > 1e-24 * mean**2 else 1.0

@@ -79,6 +79,8 @@ class KernelTree:
         part = slice(self.start[node], self.start[node + 1])
         support, coefficients = self.support[part], self.coefficients[part]
         result = np.full(len(rows), self.constants[node])
+        if len(support) == 0:
+            return result
         height = max(1, BLOCK_ENTRIES // max(1, len(support)))
         for first in range(0, len(rows), height):
             chunk = rows[first : first + height]

@@ -84,7 +84,9 @@ class KernelMachines:
             # Only the support vectors of these machines are worth a kernel value.
             support = np.unique(coefficients.indices)
             coefficients = coefficients[support]
-        result = np.empty((X.shape[0], len(constants)))
+        result = np.zeros((X.shape[0], len(constants)))
+        if len(support) == 0:
+            return result + constants
         height = max(1, BLOCK_ENTRIES // max(1, len(support)))
         for first in range(0, X.shape[0], height):
             part = slice(first, first + height)

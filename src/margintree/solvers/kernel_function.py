@@ -52,7 +52,8 @@ class KernelFunction:
         # One sum is finite unless a value is not, or the values are absurdly large; no second array is needed.
         if not np.isfinite(values.sum()) and not np.isfinite(values).all():
             raise ValueError(
-                "The kernel gave values that are not finite. Scale the features, or lower gamma, degree or coef0."
+                "The kernel gave values that are not finite. Scale the features, or lower gamma, degree or coef0; "
+                "a degree that is no whole number also needs gamma x'y + coef0 >= 0."
             )
         if self.fit_intercept:
             values += 1.0

@@ -21,6 +21,8 @@ NEWTON_ITERATIONS = 60
 EPOCHS_BEFORE_NEWTON = 30
 # Sparse rows with few columns and at least this share of non-zeros are handled faster as dense ones.
 DENSE_SHARE = 0.1
+# Fourth powers of a row's length must stay far from overflow.
+LARGEST_SQUARED_NORM = 1e100
 # A polish costs a few times rows x features^2; up to this much it takes well under a millisecond.
 POLISH_WORK = 2**20
 POLISH_TOL = 1e-12
@@ -58,6 +60,12 @@ class LinearRows(NodeRows):
         self.columns = columns
         self._rows = layout(features)
         self._squared_norms = kernels.rows.squared_norms(self._rows, n_rows)
+        # Written so that NaN is refused, too.
+        if not self._squared_norms.max(initial=0.0) <= LARGEST_SQUARED_NORM:
+            raise ValueError(
+                f"A row has the squared length {self._squared_norms.max():.3g}; products of such rows overflow. "
+                "Scale the features, for example with sklearn.preprocessing.StandardScaler or MaxAbsScaler."
+            )
 
     def solve(
         self,
@@ -81,7 +89,7 @@ class LinearRows(NodeRows):
         )
         if newton_pays and primal - dual > tol * primal and dual <= cutoff:
             steps, weights, alpha, decision, primal, dual = newton(
-                self.features, signs, self.ridge, weights, tol, cutoff, NEWTON_ITERATIONS
+                self.features, signs, self.ridge, weights, tol, cutoff, NEWTON_ITERATIONS, alpha=alpha, dual=dual
             )
             n_iter += steps
         return SVMSolution(alpha, decision, primal, dual, float(weights @ weights), n_iter, labelling, weights)
@@ -93,7 +101,15 @@ class LinearRows(NodeRows):
         assert solution.weights is not None
         signs = solution.labelling[self.classes]
         steps, weights, alpha, decision, primal, dual = newton(
-            self.features, signs, self.ridge, solution.weights, POLISH_TOL, np.inf, NEWTON_ITERATIONS
+            self.features,
+            signs,
+            self.ridge,
+            solution.weights,
+            POLISH_TOL,
+            np.inf,
+            NEWTON_ITERATIONS,
+            alpha=solution.alpha,
+            dual=solution.dual_objective,
         )
         norm, n_iter = float(weights @ weights), solution.n_iter + steps
         return SVMSolution(alpha, decision, primal, dual, norm, n_iter, solution.labelling, weights)

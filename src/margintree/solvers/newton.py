@@ -16,25 +16,35 @@ MAX_HALVINGS = 30
 
 
 def newton(
-    features: Array, signs: Array, ridge: Array, weights: Array, tol: float, cutoff: float, max_iter: int
+    features: Array,
+    signs: Array,
+    ridge: Array,
+    weights: Array,
+    tol: float,
+    cutoff: float,
+    max_iter: int,
+    *,
+    alpha: Array | None = None,
+    dual: float = -np.inf,
 ) -> tuple[int, Array, Array, Array, float, float]:
     """Minimise from ``weights``; return iterations, weights, alpha, decisions, primal and dual value.
 
     The dual point is a_j = max(0, 1 - t_j w'x_j) / r_j. Its weight vector is w minus the gradient of
-    the primal, which is at hand, so the duality gap costs nothing.
+    the primal, which is at hand, so the duality gap costs nothing. ``alpha`` and ``dual`` are a dual point that is
+    known already; it is kept where Newton's steps find none better.
     """
-    best_dual, best_alpha = -np.inf, np.zeros_like(signs)
+    best_dual, best_alpha = dual, np.zeros_like(signs) if alpha is None else alpha
     decision = features @ weights
     for n_iter in range(max_iter + 1):
         slack = np.maximum(0.0, 1.0 - signs * decision)
-        alpha = slack / ridge
-        primal = 0.5 * (weights @ weights + slack @ alpha)
+        present = slack / ridge
+        primal = 0.5 * (weights @ weights + slack @ present)
         support = np.flatnonzero(slack)
         rows = features[support]
-        dual_weights = (alpha[support] * signs[support]) @ rows
-        dual = alpha.sum() - 0.5 * (dual_weights @ dual_weights + slack @ alpha)
-        if dual > best_dual:
-            best_dual, best_alpha = dual, alpha
+        dual_weights = (present[support] * signs[support]) @ rows
+        value = present.sum() - 0.5 * (dual_weights @ dual_weights + slack @ present)
+        if value > best_dual:
+            best_dual, best_alpha = value, present
         if primal - best_dual <= tol * primal or best_dual > cutoff or n_iter == max_iter:
             break
         gradient = weights - dual_weights

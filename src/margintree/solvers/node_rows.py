@@ -57,7 +57,7 @@ class NodeRows(ABC):
         cutoff: float = np.inf,
         start: SVMSolution | None = None,
     ) -> SVMSolution:
-        """Solve the SVM of a labelling: P(z) of the design, eq. 3 of the paper.
+        """Solve the SVM of a labelling: P(z), eq. 3 of the paper.
 
         ``start`` is the solution for another labelling; the run ends early once P(z) is known to lie
         above ``cutoff``.

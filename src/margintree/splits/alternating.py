@@ -13,7 +13,7 @@ import numpy as np
 
 from margintree.solvers.solution import Array, SVMSolution
 from margintree.splits.bounds import conclude
-from margintree.splits.node import NodeProblem, SplitResult, canonical
+from margintree.splits.node import NodeProblem, SplitResult, canonical, require_positive
 from margintree.splits.relaxation import RelaxationSplit
 from margintree.splits.seeds import principal_scores, two_means
 
@@ -46,6 +46,9 @@ class AlternatingSplit:
     relaxation: RelaxationSplit | None = None
     search_tol: float = 1e-2
     max_rounds: int = 20
+
+    def __post_init__(self) -> None:
+        require_positive(self, "n_directions", "max_rounds")
 
     def divide(self, node: NodeProblem) -> SplitResult:
         """Return the labelling at which the best seed ends."""

@@ -7,22 +7,22 @@ Any dual point a bounds P of every labelling at once: with G its class Gram matr
 which costs c*^2 per labelling and no SVM. Each SVM that is solved therefore raises the bounds of all
 other labellings. The next one to solve is always that with the lowest bound, started from the dual
 point that gave the bound, and given up as soon as its dual value passes the best objective found.
-When no bound lies below that objective the search has proved its optimum.
+When no bound lies below that objective the search has proved its optimum, to its tolerances.
 
 Where a node has too many classes to list its labellings, the search runs over the neighbours of the
 best labelling so far; where even those are too many, alternation is left.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from margintree.solvers.solution import Array, SVMSolution
 from margintree.splits.alternating import AlternatingSplit, mean_seeds
-from margintree.splits.bounds import DualPoint, conclude
+from margintree.splits.bounds import ENUMERATE_UP_TO, DualPoint, conclude
 from margintree.splits.exhaustive import all_labellings
 from margintree.splits.neighbourhood import improve
-from margintree.splits.node import NodeProblem, SplitResult, canonical
+from margintree.splits.node import NodeProblem, SplitResult, canonical, require_positive
 
 
 @dataclass(frozen=True)
@@ -35,32 +35,43 @@ class BestFirstSplit:
         Classes up to which all labellings of a node are listed.
     neighbours_up_to : int, default=150
         Classes up to which the neighbours of a labelling are searched.
-    patience : int or None, default=20
+    patience : int or None, default=25
         The search ends after this many SVMs in a row that brought nothing better. The search of neighbours
         takes the node's share of it, so that it costs the same on every level of the tree. With None it goes
         on until the optimum is proved, where labellings are listed.
-    n_directions : int, default=2
-        Principal directions of the class means that give the first labellings.
+    n_directions : int, default=1
+        Principal directions of the class means that give the first labellings of a list, beside balanced 2-means.
     search_tol : float, default=5e-3
         Relative duality gap of the SVMs during the search.
     slack : float, default=2e-3
-        A labelling is left out when its bound comes this near to the best objective, relatively.
+        A labelling is left out when its bound comes this near to the best objective, relatively. An optimum
+        is proved to within this and ``search_tol``.
+    larger : AlternatingSplit
+        Where the search of neighbours starts, and the split of nodes with more classes.
     """
 
     list_up_to: int = 11
     neighbours_up_to: int = 150
-    patience: int | None = 20
-    n_directions: int = 2
+    patience: int | None = 25
+    n_directions: int = 1
     search_tol: float = 5e-3
     slack: float = 2e-3
+    larger: AlternatingSplit = field(default_factory=lambda: AlternatingSplit(n_directions=2, search_tol=5e-3))
+
+    def __post_init__(self) -> None:
+        require_positive(self, "n_directions", *(() if self.patience is None else ("patience",)))
+        if not 3 <= self.list_up_to <= ENUMERATE_UP_TO:
+            raise ValueError(
+                f"The 'list_up_to' parameter of BestFirstSplit must lie between 3 and {ENUMERATE_UP_TO}. "
+                f"Got {self.list_up_to} instead."
+            )
 
     def divide(self, node: NodeProblem) -> SplitResult:
         """Return the best labelling found."""
         tol = max(self.search_tol, node.tol)
         if node.n_classes <= self.list_up_to:
             return self._search_list(node, tol)
-        alternation = AlternatingSplit(n_directions=self.n_directions, search_tol=tol)
-        best = alternation.best_end(node)
+        best = self.larger.best_end(node)
         patience = node.n_classes**2 if self.patience is None else round(self.patience * node.share)
         if node.n_classes <= self.neighbours_up_to and patience > 0:
             best = improve(node, best, tol=tol, slack=self.slack, patience=patience)

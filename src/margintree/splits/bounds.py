@@ -14,12 +14,14 @@ from margintree.splits.node import NodeProblem, SplitResult
 ENUMERATE_UP_TO = 16
 # An eigenvalue of a matrix of this size takes some milliseconds; larger nodes use the norms alone.
 EIGENVALUE_UP_TO = 200
-# Sums of rounded numbers must not lift the bound above the truth.
-ROUNDING = 1e-9
+# z'Gz is a sum of terms that may cancel; its error is this part of what they add up to without their signs. It
+# must not lift the bound above the truth.
+ROUNDING = 1e-12
 
 
 def conclude(node: NodeProblem, labelling: Array, start: SVMSolution | None = None) -> SplitResult:
     """Solve the chosen labelling to the node's tolerance, and bound all others with its dual point."""
+    labelling = np.asarray(labelling, dtype=np.float64)
     solution = node.finish(labelling, start)
     bound, exact = lower_bound(node, solution.alpha)
     return SplitResult(labelling, solution, bound, exact)
@@ -38,13 +40,14 @@ class DualPoint:
 
     def __init__(self, node: NodeProblem, alpha: Array, gram: Array) -> None:
         self.gram = gram
+        self._error = ROUNDING * float(np.sqrt(np.maximum(gram.diagonal(), 0.0)).sum()) ** 2
         self._total = float(alpha.sum())
         self._ridge_term = float((node.rows.ridge * alpha) @ alpha)
 
     def bounds(self, squared_norms: Array) -> Array:
         """Return the lower bounds on P of labellings with the given values of z'Gz."""
-        largest = np.maximum(squared_norms, 0.0) * (1.0 + ROUNDING)
-        return np.asarray(self._total**2 / (2.0 * (largest + self._ridge_term)))
+        largest = np.maximum(squared_norms, 0.0) + self._error
+        return np.asarray((1.0 - ROUNDING) * self._total**2 / (2.0 * (largest + self._ridge_term)))
 
 
 def lower_bound(node: NodeProblem, alpha: Array, gram: Array | None = None) -> tuple[float, bool]:

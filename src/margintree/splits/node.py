@@ -82,7 +82,9 @@ class NodeProblem:
         self.tol, self.max_iter, self.seed, self.share = tol, max_iter, seed, share
         total, largest = sizes.sum(), sizes.max()
         self.balance_was_widened = bool(largest > balance * total)
-        self.beta = float(max(balance * total, largest) + BALANCE_SLACK * total)
+        widest = max(balance * total, largest) + BALANCE_SLACK * total
+        # All classes on one side make the whole weight; no slack may reach that.
+        self.beta = float(min(widest, total - 0.5 * sizes.min()))
         self._units = integer_units(sizes)
         self.n_iter = 0
 
@@ -124,6 +126,15 @@ class NodeProblem:
     def flip_costs(self, solution: SVMSolution) -> Array:
         """Return d_k: what class k loses on the + side less what it loses on the - side, for this w."""
         return np.asarray(kernels.labellings.flip_costs(solution.decision, self.rows.ridge, self.rows.class_start))
+
+
+def require_positive(split: object, *names: str) -> None:
+    """Refuse parameters of a split that must be at least 1."""
+    for name in names:
+        given = getattr(split, name)
+        if given < 1:
+            kind = type(split).__name__
+            raise ValueError(f"The {name!r} parameter of {kind} must be at least 1. Got {given} instead.")
 
 
 def canonical(labelling: Array) -> Array:

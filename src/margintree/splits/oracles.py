@@ -30,7 +30,8 @@ def most_violated_by_coordinate(node: NodeProblem, alpha: Array, gram: Array) ->
     # order, and the search ends where even that falls below the best value found.
     ceilings: Array = np.asarray(abs(vectors).sum(axis=0)).reshape(-1)
     columns = sp.csc_array(vectors) if sp.issparse(vectors) else vectors
-    best, best_value = None, -np.inf
+    # Where phi has no coordinates at all, every labelling is as violated as any other.
+    best, best_value = node.cheapest_labelling(np.zeros(node.n_classes)), -np.inf
     for coordinate in np.argsort(-ceilings, kind="stable"):
         if ceilings[coordinate] <= best_value:
             break
@@ -41,7 +42,6 @@ def most_violated_by_coordinate(node: NodeProblem, alpha: Array, gram: Array) ->
         value = abs(float(labelling @ sums))
         if value > best_value:
             best, best_value = labelling, value
-    assert best is not None
     return canonical(best)
 
 

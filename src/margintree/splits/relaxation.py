@@ -12,7 +12,7 @@ import numpy as np
 from margintree.solvers.multiple_kernel import MKL_METHODS, MultipleKernelSolution
 from margintree.solvers.solution import Array
 from margintree.splits.bounds import conclude, lower_bound
-from margintree.splits.node import NodeProblem, SplitResult
+from margintree.splits.node import NodeProblem, SplitResult, require_positive
 from margintree.splits.oracles import ORACLES
 from margintree.splits.rounding import kruskal_cut
 
@@ -84,6 +84,7 @@ class RelaxationSplit:
     svm_max_iter: int = 100
 
     def __post_init__(self) -> None:
+        require_positive(self, "max_planes", "max_mkl_iter", "svm_max_iter")
         for name, allowed in CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ValueError(

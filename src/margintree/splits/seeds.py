@@ -7,7 +7,7 @@ sparse where the data are.
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from margintree.solvers.node_rows import Matrix
 from margintree.solvers.solution import Array
@@ -43,7 +43,11 @@ def principal_scores(means: Matrix, sizes: Array, n_directions: int, seed: int) 
 
         operator = LinearOperator((n_classes, n_classes), matvec=weighted_gram, dtype=np.float64)
         start = np.random.default_rng(seed).standard_normal(n_classes)
-        _, vectors = eigsh(operator, k=n_directions, v0=start, tol=1e-2, which="LA")
+        try:
+            _, vectors = eigsh(operator, k=n_directions, v0=start, tol=1e-2, which="LA")
+        except ArpackError:
+            # Class means that coincide have no directions; any order of the classes is as good.
+            vectors = np.random.default_rng(seed).standard_normal((n_classes, n_directions))
         vectors = vectors[:, ::-1]
     return np.asarray((vectors / root[:, None]).T)
 

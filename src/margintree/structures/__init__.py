@@ -1,1 +1,1 @@
-"""Whole trees: grown from the root by a split."""
+"""Whole trees: grown by a split, drawn at random, cut from a confusion matrix, or from a stream."""

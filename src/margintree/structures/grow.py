@@ -164,7 +164,7 @@ def _split_node(
         seed=task.seed,
         share=rows.n_rows / training_set.n_rows,
     )
-    result: SplitResult = split.divide(node)
+    result = _checked(split.divide(node), split, node)
     left, right = task.classes[result.labelling > 0.0], task.classes[result.labelling < 0.0]
     solution = result.solution
     record = NodeRecord(
@@ -184,6 +184,23 @@ def _split_node(
         classes_right=tuple(right.tolist()),
     )
     return _Done(record, training_set.classifier(rows, solution), left, right)
+
+
+def _checked(result: SplitResult, split: Split, node: NodeProblem) -> SplitResult:
+    """Return the result of a split, or tell what a split of the user's own made wrong."""
+    name = type(split).__name__
+    if not isinstance(result, SplitResult):
+        raise TypeError(
+            f"{name}.divide must return a SplitResult, for example conclude(node, labelling). "
+            f"Got {type(result).__name__}."
+        )
+    signs = set(np.unique(result.labelling).tolist())
+    if np.shape(result.labelling) != (node.n_classes,) or signs != {-1.0, 1.0}:
+        raise ValueError(
+            f"{name}.divide must label each of the {node.n_classes} classes of the node with +1 or -1 and use both. "
+            f"Got {np.asarray(result.labelling).tolist()}."
+        )
+    return result
 
 
 def _in_preorder(children: list[tuple[int, int]], leaf: list[int], done: dict[int, _Done]) -> GrownTree:

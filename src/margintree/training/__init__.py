@@ -1,1 +1,1 @@
-"""Machines in an order: each by itself, or from the leaves up."""
+"""Machines in an order: each by itself, from the leaves up, jointly, online."""
