@@ -2,10 +2,10 @@
 
 Mean per-class accuracy over 3 random splits with the training sizes of Table 1. Each method is tuned once per set
 and kernel by 3-fold cross-validation on the training rows of the first split (C, and eta for the Gaussian kernel).
-All methods use the solvers of this project.
+All methods use the solvers of this project. An interrupted run is taken up again where it stopped.
 """
 
-import sys
+import json
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from accuracy import FOLDS, splits
 from joblib import Parallel, delayed
-from report import heading, table, write
+from report import RESULTS, heading, table, write
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 
@@ -42,10 +42,12 @@ METHODS: dict[str, tuple[type, dict[str, Any]]] = {
     "1vsR": (OneVsRestSVC, {}),
     "DDAG": (DecisionDAGClassifier, {}),
     "ECOC": (OutputCodeSVC, {}),
-    "Crammer-Singer": (AllTogetherSVC, {}),
-    "Weston-Watkins": (AllTogetherSVC, {"loss": "weston_watkins"}),
+    "Crammer-Singer": (AllTogetherSVC, {"max_iter": 1000}),
+    "Weston-Watkins": (AllTogetherSVC, {"loss": "weston_watkins", "max_iter": 1000}),
     "random tree": (MarginTreeClassifier, {"split": "random"}),
 }
+# Finished rows of a run that was interrupted; the next run goes on from there.
+CACHE = RESULTS / "methods.unfinished.jsonl"
 COSTS = [0.1, 1.0, 10.0, 100.0, 1000.0]
 ETAS = [0.01, 0.1, 1.0]
 LINEAR_ONLY = {"J-BWG", "Crammer-Singer", "Weston-Watkins"}
@@ -94,39 +96,51 @@ def tuned(method: str, kernel: str, X: Any, y: np.ndarray, workers: Callable[...
     return settings[int(np.argmax(means))]
 
 
+def measured(method: str, kernel: str, name: str, workers: Callable[..., Any]) -> dict[str, Any]:
+    """Return the row of one method, set and kernel: from the cache, or tuned and run, and then kept there."""
+    key = f"{method} {kernel} {name}"
+    kept = [json.loads(line) for line in CACHE.read_text().splitlines()] if CACHE.exists() else []
+    for row in kept:
+        if row["key"] == key:
+            return row
+    data = splits(name)
+    setting = tuned(method, kernel, *data[0][:2], workers)
+    values, asked = np.array(workers(delayed(score)(setting, *split) for split in data)).T
+    chosen = f"{setting.C:g}" + (f" / {setting.eta:g}" if kernel == "rbf" else "")
+    row = {
+        "key": key,
+        "accuracy": f"{values.mean():.2f} ± {values.std():.2f}",
+        "evaluations": f"{asked.mean():.1f}",
+        "parameters": chosen,
+    }
+    with CACHE.open("a") as file:
+        file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    print(*row.values(), sep=" | ", flush=True)
+    return row
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
-    wanted = sys.argv[1:] or SETS
+    nothing = {"accuracy": "—", "evaluations": "—", "parameters": "—"}
     accuracies, evaluations, parameters = [], [], []
     with Parallel(n_jobs=2) as workers:
-        for kernel, name in product(("rbf", "linear"), wanted):
-            data = splits(name)
+        for kernel, name in product(("linear", "rbf"), SETS):
             label = [name, "Gaussian" if kernel == "rbf" else kernel]
-            means: list[object] = []
-            counts: list[object] = []
-            chosen: list[object] = []
-            for method in METHODS:
-                if kernel == "rbf" and method in LINEAR_ONLY:
-                    means, counts, chosen = [*means, "—"], [*counts, "—"], [*chosen, "—"]
-                    continue
-                setting = tuned(method, kernel, *data[0][:2], workers)
-                values, asked = np.array(workers(delayed(score)(setting, *split) for split in data)).T
-                means.append(f"{values.mean():.2f} ± {values.std():.2f}")
-                counts.append(f"{asked.mean():.1f}")
-                chosen.append(f"{setting.C:g}" + (f" / {setting.eta:g}" if kernel == "rbf" else ""))
-                print(*label, method, means[-1], counts[-1], chosen[-1], flush=True)
+            rows = [
+                nothing if kernel == "rbf" and method in LINEAR_ONLY else measured(method, kernel, name, workers)
+                for method in METHODS
+            ]
             paper = ["—" if value is None else f"{value:.2f}" for value in PAPER[name, kernel]]
-            accuracies += [[*label, *means], [name, f"paper, {label[1]}", *paper, *[""] * (len(METHODS) - len(paper))]]
-            evaluations.append([*label, *counts])
-            parameters.append([*label, *chosen])
+            missing = [""] * (len(METHODS) - len(paper))
+            accuracies += [[*label, *(row["accuracy"] for row in rows)], ["", "paper", *paper, *missing]]
+            evaluations.append([*label, *(row["evaluations"] for row in rows)])
+            parameters.append([*label, *(row["parameters"] for row in rows)])
     header = ["set", "kernel", *METHODS]
     lines = [*heading("Every method: mean per-class accuracy in %, 3 splits, tuned"), *table(header, accuracies)]
     lines += ["## Decision functions evaluated per prediction", "", *table(header, evaluations)]
     lines += ["## C (and eta) that were chosen", "", *table(header, parameters)]
-    if wanted == SETS:
-        write("methods", lines)
-    else:
-        print("\n".join(lines))
+    write("methods", lines)
+    CACHE.unlink()
 
 
 if __name__ == "__main__":
