@@ -1,11 +1,13 @@
-"""Files of a data set on disk: finding them, checking them, and reading them.
+"""Files of a data set on disk: finding them, checking them, reading and writing them.
 
 A directory holds ``STEM.bz2``, ``STEM.t.bz2`` and perhaps ``STEM.classes.txt``, which names the classes line by
 line. If it also holds ``SHA256SUMS`` (lines of the form "digest  name"), every file named there is checked
 against it.
 """
 
+import bz2
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,9 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_files
+from sklearn.datasets import dump_svmlight_file, load_svmlight_files
 
 from margintree.datasets.registry import DataSet, Form
+from margintree.datasets.storage import replacing
 
 Labels = npt.NDArray[np.int64]
 
@@ -50,45 +53,66 @@ def read(data_set: DataSet, form: Form, directory: Path) -> Rows:
     files = paths(form, directory)
     names_file = directory / f"{form.stem}.classes.txt"
     check_sums([*files, names_file], directory / "SHA256SUMS")
-    parts = [checked_part(data_set, form, path) for path in files]
-    stack = sp.vstack if data_set.is_sparse else np.vstack
-    data = stack([X for X, _ in parts])
-    if names_file.is_file():
-        class_names = names_file.read_text(encoding="utf-8").splitlines()
-    else:
-        class_names = list(data_set.class_names) or [str(label) for label in data_set.labels]
+    n_rows = [form.n_train, form.n_test]
+    parts = [checked_part(data_set, form, n, path) for n, path in zip(n_rows, files, strict=False)]
+    matrices = [X for X, _ in parts]
+    if data_set.is_sparse:
+        # Where the number of features is not known beforehand, a part ends with the last feature that it uses.
+        n_features = max(X.shape[1] for X in matrices)
+        for X in matrices:
+            X.resize(X.shape[0], n_features)
     return Rows(
-        sp.csr_matrix(data) if data_set.is_sparse else data,
+        sp.vstack(matrices, format="csr") if data_set.is_sparse else np.vstack(matrices),
         np.concatenate([y for _, y in parts]),
         form.n_train,
-        class_names,
+        _class_names(data_set, names_file),
     )
 
 
-def checked_part(data_set: DataSet, form: Form, path: Path) -> tuple[Any, Labels]:
-    """Return the rows of one file, or raise a DataError that says in what it is not the part that it should be."""
+def checked_part(
+    data_set: DataSet, form: Form, n_rows: int, path: Path, *, origin: str | None = None
+) -> tuple[Any, Labels]:
+    """Return the rows of one file, or raise a DataError that says in what it is not the part that it should be.
+
+    ``origin`` is the address that the file has come from, where it has not found its place yet.
+    """
+    what_to_do = _TRY_ANOTHER if origin else _PUT_RIGHT
+    origin = origin or str(path)
     try:
         X, y = load_svmlight_files([str(path)], n_features=form.n_features, zero_based=False)
     except (ValueError, OSError, EOFError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise DataError(f"{path} is not a bz2 file of rows in LIBSVM format ({error}). {_WHAT_TO_DO}") from error
-    n_rows = form.n_test if path.name.endswith(".t.bz2") else form.n_train
+        raise DataError(
+            f"{origin} does not hold rows of {form.stem} in LIBSVM format: {error}. {what_to_do}"
+        ) from error
     if len(y) != n_rows:
-        raise DataError(f"{path} has {len(y)} rows; {form.stem} has {n_rows}. {_WHAT_TO_DO}")
-    labels = np.unique(y)
-    expected = np.array(data_set.labels)
+        raise DataError(f"{origin} has {len(y)} rows where {n_rows} of {form.stem} belong. {what_to_do}")
+    labels, expected = np.unique(y), np.array(data_set.labels)
     # Sources that hold the same rows count their classes from 0 or from 1.
     if len(labels) != len(expected) or np.any(labels - labels[0] != expected - expected[0]):
         raise DataError(
-            f"{path} has {len(labels)} classes from {labels[0]:g} to {labels[-1]:g}; {data_set.name} has "
-            f"{len(expected)} from {expected[0]} to {expected[-1]}. {_WHAT_TO_DO}"
+            f"{origin} has {len(labels)} classes, {labels[0]:g} to {labels[-1]:g}, where the {len(expected)} classes "
+            f"{expected[0]} to {expected[-1]} of {data_set.name} belong. {what_to_do}"
         )
     target = (y - labels[0]).astype(np.int64) + expected[0]
     return (X if data_set.is_sparse else X.toarray()), target
 
 
-_WHAT_TO_DO = "Delete the file and fetch it again, or put the right one in its place."
+_PUT_RIGHT = "Delete the file and fetch it again, or put the right one in its place."
+_TRY_ANOTHER = (
+    "Nothing was stored. Open the address in a browser to see what it answers, or put the files into a directory "
+    "and name it in MARGINTREE_DATA."
+)
+
+
+def _class_names(data_set: DataSet, names_file: Path) -> list[str]:
+    if not names_file.is_file():
+        return list(data_set.class_names) or [str(label) for label in data_set.labels]
+    names = names_file.read_text(encoding="utf-8").splitlines()
+    if len(names) != data_set.n_classes:
+        raise DataError(f"{names_file} names {len(names)} classes; {data_set.name} has {data_set.n_classes}.")
+    return names
 
 
 def check_sums(files: list[Path], sums_file: Path) -> None:
@@ -102,4 +126,18 @@ def check_sums(files: list[Path], sums_file: Path) -> None:
             with path.open("rb") as stream:
                 found = hashlib.file_digest(stream, "sha256").hexdigest()
             if found != sums[path.name].lower():
-                raise DataError(f"{path} has SHA-256 {found}; {sums_file} says {sums[path.name]}. {_WHAT_TO_DO}")
+                raise DataError(f"{path} has SHA-256 {found}; {sums_file} says {sums[path.name]}. {_PUT_RIGHT}")
+
+
+def store_part(data_set: DataSet, form: Form, n_rows: int, X: Any, y: Any, path: Path, origin: str) -> None:
+    """Write the rows of one part in LIBSVM format, if they are what they should be."""
+    with replacing(path) as unfinished:
+        with bz2.open(unfinished, "wb") as stream:
+            dump_svmlight_file(X.astype(np.float64), y, stream, zero_based=False)
+        checked_part(data_set, form, n_rows, unfinished, origin=origin)
+
+
+def store_class_names(form: Form, names: Iterable[str], directory: Path) -> None:
+    """Write the names of the classes, line by line."""
+    with replacing(directory / f"{form.stem}.classes.txt") as path:
+        path.write_text("".join(f"{name}\n" for name in names), encoding="utf-8")

@@ -1,54 +1,178 @@
 """One fetcher for all data sets: the data directory, then the cache, then the source."""
 
 import os
-from collections.abc import Callable
+import warnings
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, get_args
 
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
 from margintree.datasets import data_files
+from margintree.datasets.frames import as_frames
 from margintree.datasets.registry import DATA_SETS, DataSet, Form
+from margintree.datasets.sources import Options, obtain
 
 Subset = Literal["all", "train", "test"]
+PathLike = str | os.PathLike[str]
+
+_PARAMETERS = """Parameters
+----------
+subset : {"all", "train", "test"}, default="all"
+    Which rows: those of the training part of the source, of its test part, or both, training rows first.
+data_home : str or path-like, default=None
+    Where scikit-learn keeps its data, with the cache in its folder "margintree"; by default what
+    ``sklearn.datasets.get_data_home()`` says.
+download_if_missing : bool, default=True
+    Whether to download what is neither in the data directory nor in the cache.
+return_X_y : bool, default=False
+    Whether to return ``(data, target)`` instead of a Bunch.
+as_frame : bool, default=False
+    Whether data and target are a pandas DataFrame and Series.
+n_retries : int, default=3
+    How often to try again when a download fails.
+delay : float, default=1.0
+    Seconds between two tries.
+
+Returns
+-------
+Bunch
+    ``data`` (rows as stored: dense or CSR, float64), ``target`` (int64), ``target_names`` in ascending order of the
+    labels, ``feature_names``, ``frame``, ``DESCR``, ``n_train`` (how many of the rows, the first ones, belong to the
+    training part of the source), ``is_substitute``, ``is_part``, ``note`` (how the set differs from the paper's),
+    ``source`` ("MARGINTREE_DATA", "cache" or an address) and ``name``.
+"""
 
 
-def fetch(
-    name: str,
-    subset: Subset = "all",
-    *,
-    data_home: str | os.PathLike[str] | None = None,
-    download_if_missing: bool = True,
-    return_X_y: bool = False,
-    as_frame: bool = False,
-    n_retries: int = 3,
-    delay: float = 1.0,
-) -> Any:
-    """Return a data set by its name."""
+class Fetcher(Protocol):
+    """The signature of every ``fetch_*`` function."""
+
+    def __call__(
+        self,
+        subset: Subset = "all",
+        *,
+        data_home: PathLike | None = None,
+        download_if_missing: bool = True,
+        return_X_y: bool = False,
+        as_frame: bool = False,
+        n_retries: int = 3,
+        delay: float = 1.0,
+    ) -> Any:
+        """Return the data set."""
+
+
+def fetch(name: str, subset: Subset = "all", **options: Any) -> Any:
+    """Return a data set by its name.
+
+    Parameters
+    ----------
+    name : str
+        A key of ``DATA_SETS``.
+    subset : {"all", "train", "test"}, default="all"
+        Which rows.
+    **options
+        As in the ``fetch_*`` functions.
+
+    Returns
+    -------
+    Bunch
+        As from the ``fetch_*`` functions.
+
+    Examples
+    --------
+    >>> from margintree.datasets import fetch
+    >>> fetch("vowels")
+    Traceback (most recent call last):
+        ...
+    ValueError: Unknown data set 'vowels'; known are svmguide4, vowel, segment, satimage, usps, news20, sector, \
+caltech101, letter, pendigits, wordnet_hypernyms, udhr_char3.
+    """
     if name not in DATA_SETS:
         raise ValueError(f"Unknown data set {name!r}; known are {', '.join(DATA_SETS)}.")
-    data_set = DATA_SETS[name]
-    if subset not in ("all", "train", "test"):
-        raise ValueError(f"subset must be 'all', 'train' or 'test'; got {subset!r}.")
-    form, directory, source = _located(data_set, data_home)
-    rows = data_files.read(data_set, form, directory)
-    bunch = _bunch(data_set, form, rows, source, subset)
-    return (bunch.data, bunch.target) if return_X_y else bunch
+    return fetcher(DATA_SETS[name])(subset, **options)
 
 
-def _located(data_set: DataSet, data_home: str | os.PathLike[str] | None) -> tuple[Form, Path, str]:
-    directory = Path(os.environ["MARGINTREE_DATA"])
+def fetcher(data_set: DataSet, site: str = Options.site) -> Fetcher:
+    """Return the function that fetches a data set, with the LIBSVM files from ``site``."""
+
+    def fetch_one(
+        subset: Subset = "all",
+        *,
+        data_home: PathLike | None = None,
+        download_if_missing: bool = True,
+        return_X_y: bool = False,
+        as_frame: bool = False,
+        n_retries: int = 3,
+        delay: float = 1.0,
+    ) -> Any:
+        if subset not in get_args(Subset):
+            raise ValueError(f"subset must be 'all', 'train' or 'test'; got {subset!r}.")
+        if n_retries < 0 or delay < 0:
+            raise ValueError(f"n_retries and delay must not be negative; got {n_retries!r} and {delay!r}.")
+        options = Options(None if data_home is None else os.fspath(data_home), n_retries, delay, site)
+        form, directory, source = _located(data_set, options, download_if_missing)
+        bunch = _bunch(data_set, form, data_files.read(data_set, form, directory), source, subset)
+        if as_frame:
+            as_frames(bunch)
+        return (bunch.data, bunch.target) if return_X_y else bunch
+
+    fetch_one.__name__ = fetch_one.__qualname__ = f"fetch_{data_set.name}"
+    fetch_one.__doc__ = f"Return the data set {data_set.title}.\n\n{data_set.description}\n\n{_PARAMETERS}"
+    return fetch_one
+
+
+def _located(data_set: DataSet, options: Options, may_download: bool) -> tuple[Form, Path, str]:
+    """Return a form of the set, the directory that holds it, and where it came from; download it if need be."""
+    directory = _data_directory()
     for form in data_set.forms:
-        if data_files.is_stored(form, directory):
+        if directory is not None and data_files.is_stored(form, directory):
             return form, directory, "MARGINTREE_DATA"
-    cache = Path(get_data_home(data_home)) / "margintree"
-    raise OSError(f"{data_set.name} is neither in {directory} nor in {cache}.")
+    cache = Path(get_data_home(options.data_home)) / "margintree"
+    for form in data_set.forms:
+        if data_files.is_stored(form, cache):
+            return form, cache, "cache"
+    places = f"{directory} (MARGINTREE_DATA)" if directory else "MARGINTREE_DATA (which is not set)"
+    names = " or ".join(path.name for path in (data_files.paths(form, cache)[0] for form in data_set.forms))
+    missing = f"{data_set.name} is neither in {places} nor in the cache {cache}."
+    put = f"put {names} into a directory that MARGINTREE_DATA names"
+    forms = [form for form in data_set.forms if form.source is not None]
+    if not forms:
+        hints = " ".join(form.how_to_get for form in data_set.forms)
+        raise OSError(f"{missing} {hints} Or {put}.")
+    if not may_download:
+        raise OSError(f"{missing} Use download_if_missing=True, or {put}.")
+    form, address = _downloaded(data_set, forms, cache, options)
+    return form, cache, address
+
+
+def _data_directory() -> Path | None:
+    """Return the directory that MARGINTREE_DATA names, if it names one."""
+    value = os.environ.get("MARGINTREE_DATA")
+    if not value:
+        return None
+    if not Path(value).is_dir():
+        raise NotADirectoryError(
+            f"MARGINTREE_DATA is {value!r}, which is not a directory. Set it to the directory that holds the data "
+            "sets (NAME.bz2, NAME.t.bz2), or unset it to download them."
+        )
+    return Path(value)
+
+
+def _downloaded(data_set: DataSet, forms: list[Form], cache: Path, options: Options) -> tuple[Form, str]:
+    """Download the first form that can be had, and return it with its address."""
+    form, *others = forms
+    try:
+        return form, obtain(data_set, form, cache, options)
+    except (OSError, data_files.DataError) as error:
+        if not others:
+            raise
+        warnings.warn(f"{error} Trying another form of {data_set.name}: {others[0].note}", stacklevel=4)
+    return _downloaded(data_set, others, cache, options)
 
 
 def _bunch(data_set: DataSet, form: Form, rows: data_files.Rows, source: str, subset: Subset) -> Bunch:
     if subset == "test" and not form.n_test:
-        raise ValueError(f"The source of {data_set.name} has no test part; use subset='all' and split the rows.")
+        raise ValueError(f"{data_set.name} ({form.stem}) has no test part; use subset='all' and split the rows.")
     chosen = {"all": slice(None), "train": slice(rows.n_train), "test": slice(rows.n_train, None)}[subset]
     return Bunch(
         name=data_set.name,
@@ -57,7 +181,7 @@ def _bunch(data_set: DataSet, form: Form, rows: data_files.Rows, source: str, su
         frame=None,
         target_names=rows.class_names,
         feature_names=[f"feature_{j}" for j in range(1, rows.data.shape[1] + 1)],
-        DESCR=data_set.description,
+        DESCR=_description(data_set, form, rows.data.shape[1]),
         n_train=0 if subset == "test" else rows.n_train,
         is_substitute=form.is_substitute,
         is_part=form.is_part,
@@ -66,44 +190,31 @@ def _bunch(data_set: DataSet, form: Form, rows: data_files.Rows, source: str, su
     )
 
 
-Fetcher = Callable[..., Any]
-
-
-def _fetcher(name: str) -> Fetcher:
-    def fetch_one(
-        subset: Subset = "all",
-        *,
-        data_home: str | os.PathLike[str] | None = None,
-        download_if_missing: bool = True,
-        return_X_y: bool = False,
-        as_frame: bool = False,
-        n_retries: int = 3,
-        delay: float = 1.0,
-    ) -> Any:
-        return fetch(
-            name,
-            subset,
-            data_home=data_home,
-            download_if_missing=download_if_missing,
-            return_X_y=return_X_y,
-            as_frame=as_frame,
-            n_retries=n_retries,
-            delay=delay,
+def _description(data_set: DataSet, form: Form, n_features: int) -> str:
+    sizes = f"{form.n_train} training and {form.n_test} test rows" if form.n_test else f"{form.n_train} rows, no split"
+    lines = [
+        data_set.title,
+        "=" * len(data_set.title),
+        data_set.description,
+        f"{form.stem}: {sizes}, {n_features} features, {data_set.n_classes} classes.",
+    ]
+    if data_set.in_paper:
+        lines.append(
+            f"Table 1 of Yang & Tsang: {data_set.n_train_paper} training and {data_set.n_test_paper} test rows, "
+            f"{data_set.n_features} features, {data_set.n_classes} classes."
         )
-
-    fetch_one.__name__ = fetch_one.__qualname__ = f"fetch_{name}"
-    return fetch_one
+    return "\n".join([*lines, *([form.note] if form.note else [])])
 
 
-fetch_svmguide4 = _fetcher("svmguide4")
-fetch_vowel = _fetcher("vowel")
-fetch_segment = _fetcher("segment")
-fetch_satimage = _fetcher("satimage")
-fetch_usps = _fetcher("usps")
-fetch_news20 = _fetcher("news20")
-fetch_sector = _fetcher("sector")
-fetch_caltech101 = _fetcher("caltech101")
-fetch_letter = _fetcher("letter")
-fetch_pendigits = _fetcher("pendigits")
-fetch_wordnet_hypernyms = _fetcher("wordnet_hypernyms")
-fetch_udhr_char3 = _fetcher("udhr_char3")
+fetch_svmguide4 = fetcher(DATA_SETS["svmguide4"])
+fetch_vowel = fetcher(DATA_SETS["vowel"])
+fetch_segment = fetcher(DATA_SETS["segment"])
+fetch_satimage = fetcher(DATA_SETS["satimage"])
+fetch_usps = fetcher(DATA_SETS["usps"])
+fetch_news20 = fetcher(DATA_SETS["news20"])
+fetch_sector = fetcher(DATA_SETS["sector"])
+fetch_caltech101 = fetcher(DATA_SETS["caltech101"])
+fetch_letter = fetcher(DATA_SETS["letter"])
+fetch_pendigits = fetcher(DATA_SETS["pendigits"])
+fetch_wordnet_hypernyms = fetcher(DATA_SETS["wordnet_hypernyms"])
+fetch_udhr_char3 = fetcher(DATA_SETS["udhr_char3"])

@@ -22,6 +22,13 @@ class LibsvmSite:
 
 
 @dataclass(frozen=True)
+class OpenML:
+    """A set of OpenML by its number."""
+
+    data_id: int
+
+
+@dataclass(frozen=True)
 class Newsgroups:
     """Word counts of the 20 Newsgroups texts that scikit-learn downloads."""
 
@@ -38,22 +45,25 @@ class Form:
         Rows of the two parts of the source; ``n_test`` is 0 where the source has no split.
     n_features : int or None
         None where it depends on the version of the texts.
-    source : LibsvmSite, Newsgroups or None
+    source : LibsvmSite, OpenML, Newsgroups or None
         Where it can be downloaded; None if it comes only from a data directory.
     is_substitute, is_part : bool
         Whether it stands for other data in the paper, or holds only some of the paper's rows.
     note : str
         How it differs from the paper's set.
+    how_to_get : str
+        What to do where there is no download.
     """
 
     stem: str
     n_train: int
     n_test: int
     n_features: int | None
-    source: LibsvmSite | Newsgroups | None = None
+    source: LibsvmSite | OpenML | Newsgroups | None = None
     is_substitute: bool = False
     is_part: bool = False
     note: str = ""
+    how_to_get: str = ""
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,7 @@ class DataSet:
 
 _BOTH = ("linear", "rbf")
 _LINEAR = ("linear",)
-_DIRECTORY_ONLY = "It has no public download in this form: it comes only from a data directory."
+_DIRECTORY_ONLY = "This set has no public download in this form: it comes only from a data directory."
 _VOWELS = ("hid", "hId", "hEd", "hAd", "hYd", "had", "hOd", "hod", "hUd", "hud", "hed")
 _SOILS = (
     "red soil",
@@ -120,86 +130,96 @@ _DIGITS = tuple("0123456789")
 _SETS = [
     DataSet(
         "svmguide4",
-        "svmguide4",
-        300,
-        312,
-        10,
-        6,
-        _BOTH,
-        True,
-        "The traffic light data of the LIBSVM guide; values are not scaled.",
-        (-3, -2, -1, 1, 2, 3),
-        (Form("svmguide4", 300, 312, 10, LibsvmSite("svmguide4", "svmguide4.t")),),
+        title="svmguide4",
+        n_train_paper=300,
+        n_test_paper=312,
+        n_features=10,
+        n_classes=6,
+        kernels=_BOTH,
+        in_paper=True,
+        description="The traffic light data of the LIBSVM guide; values are not scaled.",
+        labels=(-3, -2, -1, 1, 2, 3),
+        forms=(Form("svmguide4", 300, 312, 10, LibsvmSite("svmguide4", "svmguide4.t")),),
         preparation="minmax",
     ),
     DataSet(
         "vowel",
-        "vowel",
-        528,
-        462,
-        10,
-        11,
-        _BOTH,
-        True,
-        "Vowels of British English as spoken by fifteen people; the speakers of the test part are others.",
-        tuple(range(11)),
-        (Form("vowel", 528, 462, 10, LibsvmSite("vowel.scale", "vowel.scale.t")),),
+        title="vowel",
+        n_train_paper=528,
+        n_test_paper=462,
+        n_features=10,
+        n_classes=11,
+        kernels=_BOTH,
+        in_paper=True,
+        description="Vowels of British English as spoken by fifteen people; the speakers of the test part are others.",
+        labels=tuple(range(11)),
+        forms=(Form("vowel", 528, 462, 10, LibsvmSite("vowel.scale", "vowel.scale.t")),),
         class_names=_VOWELS,
     ),
     DataSet(
         "segment",
-        "segment",
-        1000,
-        1310,
-        19,
-        7,
-        _BOTH,
-        True,
-        "Regions of 3 x 3 pixels of outdoor photographs, by what they show; the source has no split.",
-        tuple(range(1, 8)),
-        (Form("segment", 2310, 0, 19, LibsvmSite("segment.scale")),),
+        title="segment",
+        n_train_paper=1000,
+        n_test_paper=1310,
+        n_features=19,
+        n_classes=7,
+        kernels=_BOTH,
+        in_paper=True,
+        description="Regions of 3 x 3 pixels of outdoor photographs, by what they show; the source has no split.",
+        labels=tuple(range(1, 8)),
+        forms=(Form("segment", 2310, 0, 19, LibsvmSite("segment.scale")),),
         class_names=_SURFACES,
     ),
     DataSet(
         "satimage",
-        "satimage",
-        2000,
-        4435,
-        36,
-        6,
-        _BOTH,
-        True,
-        "Neighbourhoods of 3 x 3 pixels of a Landsat image in four spectral bands, by the soil in the middle.",
-        tuple(range(1, 7)),
-        (Form("satimage", 4435, 2000, 36, LibsvmSite("satimage.scale", "satimage.scale.t")),),
+        title="satimage",
+        n_train_paper=2000,
+        n_test_paper=4435,
+        n_features=36,
+        n_classes=6,
+        kernels=_BOTH,
+        in_paper=True,
+        description="Squares of 3 x 3 pixels of a Landsat image in four spectral bands, by the soil in the middle.",
+        labels=tuple(range(1, 7)),
+        forms=(Form("satimage", 4435, 2000, 36, LibsvmSite("satimage.scale", "satimage.scale.t")),),
         class_names=_SOILS,
     ),
     DataSet(
         "usps",
-        "usps",
-        2007,
-        7291,
-        256,
-        10,
-        _BOTH,
-        True,
-        "Handwritten digits from envelopes, 16 x 16 grey values in [-1, 1], row by row.",
-        tuple(range(10)),
-        (Form("usps", 7291, 2007, 256, LibsvmSite("usps.bz2", "usps.t.bz2")),),
+        title="usps",
+        n_train_paper=2007,
+        n_test_paper=7291,
+        n_features=256,
+        n_classes=10,
+        kernels=_BOTH,
+        in_paper=True,
+        description="Handwritten digits from envelopes, 16 x 16 grey values in [-1, 1], row by row.",
+        labels=tuple(range(10)),
+        forms=(
+            Form("usps", 7291, 2007, 256, LibsvmSite("usps.bz2", "usps.t.bz2")),
+            Form(
+                "usps_openml",
+                9298,
+                0,
+                256,
+                OpenML(41082),
+                note="The digits of both parts from OpenML, in one part: its order is not known to be the source's.",
+            ),
+        ),
         class_names=_DIGITS,
     ),
     DataSet(
         "news20",
-        "news20",
-        3993,
-        15935,
-        62061,
-        20,
-        _LINEAR,
-        True,
-        "Word counts of messages to twenty newsgroups.",
-        tuple(range(20)),
-        (
+        title="news20",
+        n_train_paper=3993,
+        n_test_paper=15935,
+        n_features=62061,
+        n_classes=20,
+        kernels=_LINEAR,
+        in_paper=True,
+        description="Word counts of messages to twenty newsgroups.",
+        labels=tuple(range(20)),
+        forms=(
             Form("news20", 15935, 3993, 62061, LibsvmSite("news20.bz2", "news20.t.bz2")),
             Form(
                 "news20_bydate",
@@ -226,16 +246,16 @@ _SETS = [
     ),
     DataSet(
         "sector",
-        "sector",
-        3207,
-        6412,
-        55197,
-        105,
-        _LINEAR,
-        True,
-        "Weighted words of web pages of companies, by the industry sector of the company.",
-        tuple(range(1, 106)),
-        (
+        title="sector",
+        n_train_paper=3207,
+        n_test_paper=6412,
+        n_features=55197,
+        n_classes=105,
+        kernels=_LINEAR,
+        in_paper=True,
+        description="Weighted words of web pages of companies, by the industry sector of the company.",
+        labels=tuple(range(1, 106)),
+        forms=(
             Form("sector", 6412, 3207, 55197, LibsvmSite("sector/sector.scale.bz2", "sector/sector.t.scale.bz2")),
             Form(
                 "sector_part",
@@ -250,16 +270,16 @@ _SETS = [
     ),
     DataSet(
         "caltech101",
-        "Caltech 101",
-        3030,
-        5647,
-        1000,
-        101,
-        _LINEAR,
-        True,
-        "Counts of 1000 visual words in the images of the object classes of Caltech-101 (no background class).",
-        tuple(range(101)),
-        (
+        title="Caltech 101",
+        n_train_paper=3030,
+        n_test_paper=5647,
+        n_features=1000,
+        n_classes=101,
+        kernels=_LINEAR,
+        in_paper=True,
+        description="Counts of 1000 visual words in the images of Caltech-101, without its background class.",
+        labels=tuple(range(101)),
+        forms=(
             Form(
                 "caltech101_bow1000",
                 8677,
@@ -268,67 +288,69 @@ _SETS = [
                 is_substitute=True,
                 note="A substitute for the authors' unpublished features: the paper's images and recipe (dense SIFT, "
                 "step 8, patch 16, 1000 codewords) with another codebook.",
+                how_to_get="Compute the features from the images with "
+                "margintree.datasets.caltech_features.store_features.",
             ),
         ),
         preparation="sqrt_l2",
     ),
     DataSet(
         "letter",
-        "letter",
-        None,
-        None,
-        16,
-        26,
-        _BOTH,
-        False,
-        "Sixteen statistics of the pixels of printed capital letters.",
-        tuple(range(1, 27)),
-        (Form("letter", 15000, 5000, 16, LibsvmSite("letter.scale", "letter.scale.t")),),
+        title="letter",
+        n_train_paper=None,
+        n_test_paper=None,
+        n_features=16,
+        n_classes=26,
+        kernels=_BOTH,
+        in_paper=False,
+        description="Sixteen statistics of the pixels of printed capital letters.",
+        labels=tuple(range(1, 27)),
+        forms=(Form("letter", 15000, 5000, 16, LibsvmSite("letter.scale", "letter.scale.t")),),
         class_names=tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ"),
     ),
     DataSet(
         "pendigits",
-        "pendigits",
-        None,
-        None,
-        16,
-        10,
-        _BOTH,
-        False,
-        "Handwritten digits as eight points (x, y) along the pen's way; the writers of the test part are others. "
-        "Values are 0 to 100.",
-        tuple(range(10)),
-        (Form("pendigits", 7494, 3498, 16, LibsvmSite("pendigits", "pendigits.t")),),
+        title="pendigits",
+        n_train_paper=None,
+        n_test_paper=None,
+        n_features=16,
+        n_classes=10,
+        kernels=_BOTH,
+        in_paper=False,
+        description="Handwritten digits as eight points (x, y) along the pen's way, values 0 to 100; the writers of the "
+        "test part are others.",
+        labels=tuple(range(10)),
+        forms=(Form("pendigits", 7494, 3498, 16, LibsvmSite("pendigits", "pendigits.t")),),
         class_names=_DIGITS,
     ),
     DataSet(
         "wordnet_hypernyms",
-        "wordnet_hypernyms",
-        None,
-        None,
-        22654,
-        1482,
-        _LINEAR,
-        False,
-        "Word counts of a noun's gloss and lemmas in WordNet 3.0; the class is its direct hypernym. " + _DIRECTORY_ONLY,
-        tuple(range(1482)),
-        (Form("wordnet_hypernyms", 26643, 8838, 22654),),
+        title="wordnet_hypernyms",
+        n_train_paper=None,
+        n_test_paper=None,
+        n_features=22654,
+        n_classes=1482,
+        kernels=_LINEAR,
+        in_paper=False,
+        description="Word counts of a noun's gloss and lemmas in WordNet 3.0; the class is its direct hypernym.",
+        labels=tuple(range(1482)),
+        forms=(Form("wordnet_hypernyms", 26643, 8838, 22654, how_to_get=_DIRECTORY_ONLY),),
         is_sparse=True,
         preparation="tfidf",
     ),
     DataSet(
         "udhr_char3",
-        "udhr_char3",
-        None,
-        None,
-        20000,
-        527,
-        _LINEAR,
-        False,
-        "Counts of runs of one to three characters in paragraphs of the Universal Declaration of Human Rights; the "
-        "class is the language. " + _DIRECTORY_ONLY,
-        tuple(range(527)),
-        (Form("udhr_char3", 22790, 7273, 20000),),
+        title="udhr_char3",
+        n_train_paper=None,
+        n_test_paper=None,
+        n_features=20000,
+        n_classes=527,
+        kernels=_LINEAR,
+        in_paper=False,
+        description="Counts of runs of one to three characters in paragraphs of the Universal Declaration of Human "
+        "Rights; the class is the language.",
+        labels=tuple(range(527)),
+        forms=(Form("udhr_char3", 22790, 7273, 20000, how_to_get=_DIRECTORY_ONLY),),
         is_sparse=True,
         preparation="tfidf",
     ),

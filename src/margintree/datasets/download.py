@@ -1,0 +1,97 @@
+"""Downloading one file: with retries, checked before it takes its place, and atomically.
+
+scikit-learn has a private function for this. It knows no timeout and can check only a checksum, and checksums of
+the LIBSVM site are not published; so the caller of ``download`` gives a check of the content instead.
+"""
+
+import bz2
+import shutil
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from ssl import SSLError
+from typing import IO
+from urllib.error import HTTPError, URLError
+from urllib.request import urlopen
+
+from margintree.datasets.storage import replacing
+
+TIMEOUT = 60.0  # seconds without any byte
+# Answers that may be others the next time: timeout, too many requests, and errors of the server.
+_PASSING = {408, 429, 500, 502, 503, 504}
+
+
+class DownloadError(OSError):
+    """A file that could not be downloaded."""
+
+
+class TruncatedError(OSError):
+    """A file that ended before its announced length."""
+
+
+# Not every OSError: a full disk will be full the next time, too.
+_NETWORK = (URLError, TimeoutError, ConnectionError, SSLError, HTTPException, TruncatedError)
+
+
+def download(url: str, path: Path, *, check: Callable[[Path], object], n_retries: int = 3, delay: float = 1.0) -> None:
+    """Store the file at an address as a bz2 file.
+
+    Parameters
+    ----------
+    url : str
+        Address of the file. What does not end in .bz2 is compressed.
+    path : Path
+        Where to put it; nothing changes there unless all of it has come and passed the check.
+    check : callable
+        Called with a path to the complete file; raises if it is not what it should be.
+    n_retries : int, default=3
+        How often to try again after a failure that may pass.
+    delay : float, default=1.0
+        Seconds between two tries.
+    """
+    with replacing(path) as unfinished:
+        for n_left in range(n_retries, -1, -1):
+            try:
+                _receive(url, unfinished)
+                break
+            except _NETWORK as error:
+                if n_left == 0 or (isinstance(error, HTTPError) and error.code not in _PASSING):
+                    raise DownloadError(f"{url} could not be downloaded: {_reason(error)}.") from error
+                warnings.warn(f"Retry downloading from url: {url} ({_reason(error)})", stacklevel=2)
+                time.sleep(delay)
+        check(unfinished)
+
+
+def _receive(url: str, path: Path) -> None:
+    """Write what an address answers to a file."""
+    with urlopen(url, timeout=TIMEOUT) as answer, _opened(url, path) as stream:
+        counted = _Counted(answer)
+        shutil.copyfileobj(counted, stream)
+        announced = answer.headers.get("Content-Length")
+    if announced is not None and counted.n_bytes != int(announced):
+        raise TruncatedError(f"{counted.n_bytes} of {announced} bytes came")
+
+
+def _opened(url: str, path: Path) -> IO[bytes]:
+    return path.open("wb") if url.endswith(".bz2") else bz2.open(path, "wb")
+
+
+class _Counted:
+    """A stream that knows how many bytes have been read from it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.n_bytes = 0
+
+    def read(self, size: int = -1) -> bytes:
+        block = self._stream.read(size)
+        self.n_bytes += len(block)
+        return block
+
+
+def _reason(error: Exception) -> str:
+    reason = getattr(error, "reason", None)
+    return (
+        f"HTTP {error.code} {reason}" if isinstance(error, HTTPError) else str(reason or error or type(error).__name__)
+    )

@@ -1,0 +1,83 @@
+"""Where the forms of a data set are downloaded, one function per kind of source.
+
+Each leaves the files of the form in the cache, in the layout of a data directory, and returns the address.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from sklearn.datasets import fetch_20newsgroups, fetch_openml
+from sklearn.feature_extraction.text import CountVectorizer
+
+from margintree.datasets import data_files
+from margintree.datasets.download import download
+from margintree.datasets.registry import DataSet, Form, LibsvmSite, Newsgroups, OpenML
+
+LIBSVM_SITE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/"
+OPENML_PAGE = "https://www.openml.org/d/"
+NEWSGROUPS_PAGE = "http://qwone.com/~jason/20Newsgroups/"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to download: the address of the LIBSVM files or of a mirror, and what to do on failure."""
+
+    data_home: str | None = None
+    n_retries: int = 3
+    delay: float = 1.0
+    site: str = LIBSVM_SITE
+
+
+def obtain(data_set: DataSet, form: Form, cache: Path, options: Options) -> str:
+    """Download a form into the cache and return its address."""
+    source = form.source
+    if isinstance(source, LibsvmSite):
+        return _from_libsvm_site(data_set, form, source, cache, options)
+    if isinstance(source, OpenML):
+        return _from_openml(data_set, form, source, cache, options)
+    if isinstance(source, Newsgroups):
+        return _from_newsgroups(data_set, form, cache, options)
+    raise ValueError(f"{form.stem} has no download.")
+
+
+def _from_libsvm_site(data_set: DataSet, form: Form, source: LibsvmSite, cache: Path, options: Options) -> str:
+    for path, name in zip(data_files.paths(form, cache), [source.train, source.test], strict=False):
+        # The other part may have come before an interruption.
+        if not path.is_file():
+            url = f"{options.site}{name}"
+            n_rows = form.n_test if name == source.test else form.n_train
+            check = partial(data_files.checked_part, data_set, form, n_rows, origin=url)
+            download(url, path, check=check, n_retries=options.n_retries, delay=options.delay)
+    return f"{options.site}{source.train}"
+
+
+def _from_openml(data_set: DataSet, form: Form, source: OpenML, cache: Path, options: Options) -> str:
+    X, y = fetch_openml(
+        data_id=source.data_id,
+        data_home=options.data_home,
+        cache=False,
+        return_X_y=True,
+        as_frame=False,
+        parser="liac-arff",
+        n_retries=options.n_retries,
+        delay=options.delay,
+    )
+    url = f"{OPENML_PAGE}{source.data_id}"
+    data_files.store_part(data_set, form, form.n_train, X, y.astype(float), data_files.paths(form, cache)[0], url)
+    return url
+
+
+def _from_newsgroups(data_set: DataSet, form: Form, cache: Path, options: Options) -> str:
+    texts = [
+        fetch_20newsgroups(subset=subset, data_home=options.data_home, n_retries=options.n_retries, delay=options.delay)
+        for subset in ("train", "test")
+    ]
+    # A word that one training text alone uses tells nothing about the others.
+    vectorizer = CountVectorizer(min_df=2).fit(texts[0].data)
+    data_files.store_class_names(form, texts[0].target_names, cache)
+    for text, path, n_rows in zip(texts, data_files.paths(form, cache), [form.n_train, form.n_test], strict=True):
+        data_files.store_part(
+            data_set, form, n_rows, vectorizer.transform(text.data), text.target, path, NEWSGROUPS_PAGE
+        )
+    return NEWSGROUPS_PAGE
