@@ -1,7 +1,7 @@
 """Downloading one file: with retries, checked before it takes its place, and atomically.
 
-scikit-learn has a private function for this. It knows no timeout and can check only a checksum, and checksums of
-the LIBSVM site are not published; so the caller of ``download`` gives a check of the content instead.
+scikit-learn has a private function for this. It knows no timeout and can check only a checksum, and none is known of
+the files of the LIBSVM site; so the caller of ``download`` gives a check of the content instead.
 """
 
 import bz2
@@ -9,6 +9,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable
+from http.client import HTTPException
 from pathlib import Path
 from ssl import SSLError
 from typing import IO
@@ -57,7 +58,10 @@ def download(url: str, path: Path, *, check: Callable[[Path], object], n_retries
                 break
             except _NETWORK as error:
                 if n_left == 0 or (isinstance(error, HTTPError) and error.code not in _PASSING):
-                    raise DownloadError(f"{url} could not be downloaded: {_reason(error)}.") from error
+                    raise DownloadError(
+                        f"{url} could not be downloaded: {_reason(error)}. Check the connection, or put the files "
+                        "into a directory and name it in MARGINTREE_DATA."
+                    ) from error
                 warnings.warn(f"Retry downloading from url: {url} ({_reason(error)})", stacklevel=2)
                 time.sleep(delay)
         check(unfinished)

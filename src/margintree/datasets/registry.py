@@ -317,8 +317,8 @@ _SETS = [
         n_classes=10,
         kernels=_BOTH,
         in_paper=False,
-        description="Handwritten digits as eight points (x, y) along the pen's way, values 0 to 100; the writers of the "
-        "test part are others.",
+        description="Handwritten digits as eight points (x, y) along the pen's way, values 0 to 100; the writers of "
+        "the test part are others.",
         labels=tuple(range(10)),
         forms=(Form("pendigits", 7494, 3498, 16, LibsvmSite("pendigits", "pendigits.t")),),
         class_names=_DIGITS,
