@@ -11,11 +11,13 @@ from pathlib import Path
 RESULTS = Path(__file__).parent / "results"
 
 
-def heading(title: str) -> list[str]:
+def heading(title: str, arguments: str | None = None) -> list[str]:
+    """Return the first lines of a result; ``arguments`` are those of this run unless the whole needs others."""
     packages = ", ".join(
         f"{name} {version(name)}" for name in ("margintree", "numpy", "scipy", "scikit-learn", "numba")
     )
-    arguments = " ".join(sys.argv[1:])
+    if arguments is None:
+        arguments = " ".join(sys.argv[1:])
     return [
         f"# {title}",
         "",

@@ -1,0 +1,50 @@
+"""Run MarginTreeClassifier with the given parameters."""
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import scipy.sparse as sp
+from protocol import Peer, run
+
+from margintree import MarginTreeClassifier
+
+COMPILE_ROWS = 300
+
+
+class MarginTree(Peer):
+    package = "margintree"
+
+    def prepare(self) -> None:
+        self.model = MarginTreeClassifier(random_state=0, **self.parameters)
+        # Compiles, or loads compiled code, so that the clock sees the work alone.
+        self.model.fit(self.rows.X[:COMPILE_ROWS], self.rows.y[:COMPILE_ROWS]).predict(self.rows.X_test[:2])
+
+    def fit(self) -> None:
+        self.model.fit(self.rows.X, self.rows.y)
+
+    def save(self) -> Path:
+        path = self.directory / "model.pickle"
+        path.write_bytes(pickle.dumps(self.model))
+        return path
+
+    def predict(self) -> Any:
+        return self.model.predict(self.rows.X_test)
+
+    def one_row(self) -> Callable[[int], Any] | None:
+        if not hasattr(self.model, "single_instance"):
+            return None
+        predictor, X = self.model.single_instance(), self.rows.X_test
+        if not sp.issparse(X):
+            dense = list(X)
+            return lambda i: predictor.predict(dense[i])
+        sparse = [(row.indices, row.data) for row in X]
+        return lambda i: predictor.predict(*sparse[i])
+
+    def evaluations(self) -> float | None:
+        return float(self.model.n_evaluations(self.rows.X_test).mean())
+
+
+if __name__ == "__main__":
+    run(MarginTree)
