@@ -1,0 +1,127 @@
+"""Rows of the experiment: which are for training in each split, prepared as their set asks.
+
+Training sizes are those of Table 1. Where the data at hand are a substitute, the paper's ratio holds; of a part of
+a set, half of the rows train.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.datasets import load_digits
+from sklearn.model_selection import StratifiedShuffleSplit
+from sklearn.utils import Bunch
+
+from margintree import datasets
+from margintree.experiments import paper
+
+Index = npt.NDArray[np.int64]
+
+# "We randomly select 30 images from each class for training and test on the remainder."
+IMAGES_PER_CLASS = {"caltech101": 30}
+# Of the 1797 digits that ship with scikit-learn: about the paper's share for usps.
+QUICK_TRAINING_ROWS = 500
+# The sets whose rows are pictures: their height and width.
+PICTURES = {"digits": (8, 8), "usps": (16, 16)}
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Training and test rows of one split, prepared with what the training rows say."""
+
+    X_train: Any
+    y_train: npt.NDArray[Any]
+    X_test: Any
+    y_test: npt.NDArray[Any]
+
+
+@cache
+def whole_set(name: str) -> Bunch:
+    """Return all rows of a set. "digits" ships with scikit-learn, the others come from ``margintree.datasets``."""
+    if name != "digits":
+        # Several processes read a set at once; only ``download`` may write one.
+        return datasets.fetch(name, download_if_missing=False)
+    bunch = load_digits()
+    note = "Ships with scikit-learn; not in the paper."
+    return Bunch(
+        name=name,
+        data=bunch.data / 16.0,
+        target=bunch.target,
+        target_names=[str(k) for k in bunch.target_names],
+        is_substitute=False,
+        is_part=False,
+        note=note,
+    )
+
+
+def download(names: Iterable[str]) -> dict[str, str]:
+    """Fetch sets that are not on this machine yet; return why, for those that could not be had."""
+    problems: dict[str, str] = {}
+    for name in names:
+        if name == "digits":
+            continue
+        try:
+            datasets.fetch(name)
+        except (OSError, ValueError) as error:
+            problems[name] = str(error)
+    return problems
+
+
+def n_training_rows(bunch: Bunch) -> int:
+    """Return the number of training rows of a set."""
+    n_rows = len(bunch.target)
+    if bunch.name not in paper.TABLE_1:
+        return QUICK_TRAINING_ROWS
+    facts = paper.TABLE_1[bunch.name]
+    if bunch.is_part:
+        return n_rows // 2
+    if bunch.name in IMAGES_PER_CLASS:
+        return IMAGES_PER_CLASS[bunch.name] * len(np.unique(bunch.target))
+    if bunch.is_substitute:
+        return round(n_rows * facts.n_train / (facts.n_train + facts.n_test))
+    return facts.n_train
+
+
+def split_rows(bunch: Bunch, number: int) -> tuple[Index, Index]:
+    """Return training and test rows of a split, both sorted.
+
+    Examples
+    --------
+    >>> from margintree.experiments.data import split_rows, whole_set
+    >>> train, test = split_rows(whole_set("digits"), 0)
+    >>> len(train), len(test)
+    (500, 1297)
+    """
+    y = np.asarray(bunch.target)
+    if bunch.name in IMAGES_PER_CLASS:
+        order = np.random.default_rng(number).permutation(len(y))
+        each = IMAGES_PER_CLASS[bunch.name]
+        train = np.concatenate([order[y[order] == label][:each] for label in np.unique(y)])
+    else:
+        shuffle = StratifiedShuffleSplit(1, train_size=n_training_rows(bunch), random_state=number)
+        train, _ = next(shuffle.split(np.zeros(len(y)), y))
+    return np.sort(train), np.setdiff1d(np.arange(len(y)), train)
+
+
+@lru_cache(maxsize=4)
+def split(name: str, number: int) -> Split:
+    """Return a split of a set by its number, which is also its seed."""
+    bunch = whole_set(name)
+    train, test = split_rows(bunch, number)
+    X = bunch.data if name == "digits" else datasets.prepared(bunch, train)
+    return Split(X[train], bunch.target[train], X[test], bunch.target[test])
+
+
+@lru_cache(maxsize=4)
+def tuning_rows(name: str, most: int) -> tuple[Any, npt.NDArray[Any]]:
+    """Return the training rows of split 0, or a stratified draw of ``most`` of them."""
+    rows = split(name, 0)
+    y = rows.y_train
+    if len(y) <= most:
+        return rows.X_train, y
+    draw, _ = next(StratifiedShuffleSplit(1, train_size=most, random_state=0).split(np.zeros(len(y)), y))
+    draw.sort()
+    return rows.X_train[draw], y[draw]

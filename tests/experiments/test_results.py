@@ -1,0 +1,125 @@
+"""The results file when something goes wrong: torn lines, a full disk, two runs at once."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from margintree.experiments.results import ResultsError, ResultsFile, read
+
+
+def row(key, status="done", **measured):
+    return {"kind": "split", "key": key, "status": status, "method": "FT", **measured}
+
+
+def written(path, protocol, *keys):
+    with ResultsFile(path, protocol) as file:
+        for key in keys:
+            file.add(row(key, accuracy=90.0))
+    return path
+
+
+def test_rows_come_back_with_the_facts_of_their_run(tmp_path, tiny):
+    results = read(written(tmp_path / "results.jsonl", tiny, "a", "b"))
+    assert list(results.done) == ["a", "b"]
+    facts = results.runs[results.done["a"]["run"]]
+    assert {"python", "margintree", "numpy", "numba"} <= set(facts["versions"])
+    assert "cores" in facts["machine"]
+
+
+@pytest.mark.parametrize("n_bytes", [1, 20, 60])
+def test_a_torn_last_line_is_left_out_and_repaired(tmp_path, tiny, n_bytes):
+    path = written(tmp_path / "results.jsonl", tiny, "a", "b")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-n_bytes])
+    assert list(read(path).done) == ["a"]
+    written(path, tiny, "b")
+    assert list(read(path).done) == ["a", "b"]
+    assert all(json.loads(line) for line in path.read_text().splitlines())
+
+
+def test_a_file_torn_in_its_first_line_starts_anew(tmp_path, tiny):
+    path = tmp_path / "results.jsonl"
+    path.write_bytes(b'{"kind": "proto')
+    written(path, tiny, "a")
+    assert list(read(path).done) == ["a"]
+
+
+def test_a_broken_line_in_the_middle_is_an_error_that_names_it(tmp_path, tiny):
+    path = written(tmp_path / "results.jsonl", tiny, "a", "b")
+    lines = path.read_text().splitlines(keepends=True)
+    lines[2] = lines[2][:30] + "\n"
+    path.write_text("".join(lines))
+    with pytest.raises(ResultsError, match="Line 3 of"):
+        read(path)
+
+
+def test_results_of_another_protocol_are_refused_and_left_alone(tmp_path, tiny):
+    path = written(tmp_path / "results.jsonl", tiny, "a")
+    before = path.read_bytes()
+    with pytest.raises(ResultsError, match="do not mix"), ResultsFile(path, replace(tiny, n_splits=5)):
+        pass
+    assert path.read_bytes() == before
+
+
+def test_a_file_that_is_no_results_file_is_refused_and_left_alone(tmp_path, tiny):
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"kind": "something else"}\n')
+    with pytest.raises(ResultsError, match="not a results file"), ResultsFile(path, tiny):
+        pass
+    assert path.read_text() == '{"kind": "something else"}\n'
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no flock")
+def test_two_runs_do_not_write_to_one_file(tmp_path, tiny):
+    path = tmp_path / "results.jsonl"
+    with (
+        ResultsFile(path, tiny),
+        pytest.raises(ResultsError, match="Another run is writing"),
+        ResultsFile(path, tiny),
+    ):
+        pass
+
+
+def test_a_later_row_replaces_an_earlier_one_but_failure_does_not_replace_success(tmp_path, tiny):
+    path = tmp_path / "results.jsonl"
+    with ResultsFile(path, tiny) as file:
+        file.add(row("a", "failed", error="no"))
+        file.add(row("b", accuracy=1.0))
+        file.add(row("a", accuracy=2.0))
+        file.add(row("b", "failed", error="no"))
+        file.add(row("c", "failed", error="no"))
+    results = read(path)
+    assert {key: r["accuracy"] for key, r in results.done.items()} == {"b": 1.0, "a": 2.0}
+    assert list(results.failed) == ["c"]
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from margintree.experiments.protocol import QUICK
+from margintree.experiments.results import ResultsError, ResultsFile
+
+resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
+with ResultsFile(Path(sys.argv[1]), QUICK) as file:
+    for k in range(100):
+        try:
+            file.add({"kind": "split", "key": str(k), "status": "done", "text": "x" * 90})
+        except ResultsError as error:
+            print(k, error)
+            break
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no limit on the size of files")
+def test_a_write_that_the_system_cuts_short_is_taken_back(tmp_path):
+    path = tmp_path / "results.jsonl"
+    done = subprocess.run([sys.executable, "-c", FULL_DISK, path], capture_output=True, text=True, check=True)
+    number, message = done.stdout.split(" ", 1)
+    assert 3 < int(number) < 30
+    assert "Could not write to" in message
+    assert "run the same command again" in message
+    assert path.read_bytes().endswith(b"\n")
+    assert list(read(path).done) == [str(k) for k in range(int(number))]
