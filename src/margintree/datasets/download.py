@@ -58,13 +58,18 @@ def download(url: str, path: Path, *, check: Callable[[Path], object], n_retries
                 break
             except _NETWORK as error:
                 if n_left == 0 or (isinstance(error, HTTPError) and error.code not in _PASSING):
-                    raise DownloadError(
-                        f"{url} could not be downloaded: {_reason(error)}. Check the connection, or put the files "
-                        "into a directory and name it in MARGINTREE_DATA."
-                    ) from error
+                    raise failure(url, error) from error
                 warnings.warn(f"Retry downloading from url: {url} ({_reason(error)})", stacklevel=2)
                 time.sleep(delay)
         check(unfinished)
+
+
+def failure(url: str, error: Exception) -> DownloadError:
+    """Return the error that tells that an address could not be downloaded, why, and what to do."""
+    return DownloadError(
+        f"{url} could not be downloaded: {_reason(error)}. Check the connection, or put the files into a directory "
+        "and name it in MARGINTREE_DATA."
+    )
 
 
 def _receive(url: str, path: Path) -> None:

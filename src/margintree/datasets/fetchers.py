@@ -107,8 +107,8 @@ def fetcher(data_set: DataSet, site: str = Options.site) -> Fetcher:
     ) -> Any:
         if subset not in get_args(Subset):
             raise ValueError(f"subset must be 'all', 'train' or 'test'; got {subset!r}.")
-        if n_retries < 0 or delay < 0:
-            raise ValueError(f"n_retries and delay must not be negative; got {n_retries!r} and {delay!r}.")
+        if n_retries < 1 or delay <= 0:
+            raise ValueError(f"n_retries must be 1 or more and delay positive; got {n_retries!r} and {delay!r}.")
         options = Options(None if data_home is None else os.fspath(data_home), n_retries, delay, site)
         form, directory, source = _located(data_set, options, download_if_missing)
         bunch = _bunch(data_set, form, data_files.read(data_set, form, directory), source, subset)

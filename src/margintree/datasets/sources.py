@@ -11,7 +11,7 @@ from sklearn.datasets import fetch_20newsgroups, fetch_openml
 from sklearn.feature_extraction.text import CountVectorizer
 
 from margintree.datasets import data_files
-from margintree.datasets.download import download
+from margintree.datasets.download import download, failure
 from margintree.datasets.registry import DataSet, Form, LibsvmSite, Newsgroups, OpenML
 
 LIBSVM_SITE = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/multiclass/"
@@ -53,31 +53,36 @@ def _from_libsvm_site(data_set: DataSet, form: Form, source: LibsvmSite, cache: 
 
 
 def _from_openml(data_set: DataSet, form: Form, source: OpenML, cache: Path, options: Options) -> str:
-    X, y = fetch_openml(
-        data_id=source.data_id,
-        data_home=options.data_home,
-        cache=False,
-        return_X_y=True,
-        as_frame=False,
-        parser="liac-arff",
-        n_retries=options.n_retries,
-        delay=options.delay,
-    )
     url = f"{OPENML_PAGE}{source.data_id}"
-    data_files.store_part(data_set, form, form.n_train, X, y.astype(float), data_files.paths(form, cache)[0], url)
+    try:
+        # scikit-learn compares the file with the checksum that OpenML gives.
+        X, y = fetch_openml(
+            data_id=source.data_id,
+            cache=False,
+            return_X_y=True,
+            as_frame=False,
+            parser="liac-arff",
+            n_retries=options.n_retries,
+            delay=options.delay,
+        )
+        target = y.astype(float)
+    except (OSError, ValueError) as error:
+        raise failure(url, error) from error
+    data_files.store_part(data_set, form, form.n_train, X, target, data_files.paths(form, cache)[0], url)
     return url
 
 
 def _from_newsgroups(data_set: DataSet, form: Form, cache: Path, options: Options) -> str:
-    texts = [
-        fetch_20newsgroups(subset=subset, data_home=options.data_home, n_retries=options.n_retries, delay=options.delay)
-        for subset in ("train", "test")
-    ]
+    how = {"data_home": options.data_home, "n_retries": options.n_retries, "delay": options.delay}
+    try:
+        texts = [fetch_20newsgroups(subset=subset, **how) for subset in ("train", "test")]
+    except OSError as error:
+        raise failure(NEWSGROUPS_PAGE, error) from error
     # A word that one training text alone uses tells nothing about the others.
     vectorizer = CountVectorizer(min_df=2).fit(texts[0].data)
+    sizes = [form.n_train, form.n_test]
+    for text, path, n_rows in zip(texts, data_files.paths(form, cache), sizes, strict=True):
+        counts = vectorizer.transform(text.data)
+        data_files.store_part(data_set, form, n_rows, counts, text.target, path, NEWSGROUPS_PAGE)
     data_files.store_class_names(form, texts[0].target_names, cache)
-    for text, path, n_rows in zip(texts, data_files.paths(form, cache), [form.n_train, form.n_test], strict=True):
-        data_files.store_part(
-            data_set, form, n_rows, vectorizer.transform(text.data), text.target, path, NEWSGROUPS_PAGE
-        )
     return NEWSGROUPS_PAGE
