@@ -1,46 +1,36 @@
-"""The data sets of the benchmarks, read from the directory that MARGINTREE_DATA names."""
+"""The data sets of the benchmarks by the names of their files, read from the directory that MARGINTREE_DATA names."""
 
 import os
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.datasets import load_svmlight_files
-from sklearn.feature_extraction.text import TfidfTransformer
-from sklearn.preprocessing import MinMaxScaler, normalize
 
-TEXT = {"news20_bydate", "udhr_char3", "wordnet_hypernyms"}
-DENSE = {"svmguide4", "vowel", "segment", "satimage", "usps", "letter", "pendigits", "caltech101_bow1000"}
+from margintree.datasets import DATA_SETS, fetch, usual_preparation
 
 
-def directory() -> Path:
-    if "MARGINTREE_DATA" not in os.environ:
-        raise SystemExit("Set MARGINTREE_DATA to the directory that holds the data sets (NAME.bz2, NAME.t.bz2).")
-    return Path(os.environ["MARGINTREE_DATA"])
+def _set_of(stem: str) -> str:
+    """Return the name of the data set whose files are called so."""
+    found = [name for name, data_set in DATA_SETS.items() if stem in (form.stem for form in data_set.forms)]
+    if not found:
+        raise SystemExit(f"Unknown data set {stem!r}.")
+    return found[0]
 
 
 @cache
 def parts(name: str) -> list[tuple[Any, np.ndarray]]:
     """Return the raw parts of a data set: training, and test where the source has one."""
-    files = [directory() / f"{name}.bz2", directory() / f"{name}.t.bz2"]
-    # Read together, so that both parts have the columns that either uses.
-    found = load_svmlight_files([str(file) for file in files if file.exists()])
-    pairs = zip(found[::2], found[1::2], strict=True)
-    return [(X.toarray() if name in DENSE else X, y) for X, y in pairs]
+    if "MARGINTREE_DATA" not in os.environ:
+        raise SystemExit("Set MARGINTREE_DATA to the directory that holds the data sets (NAME.bz2, NAME.t.bz2).")
+    bunch = fetch(_set_of(name), download_if_missing=False)
+    rows = [slice(bunch.n_train), slice(bunch.n_train, None)]
+    return [(bunch.data[part], bunch.target[part]) for part in rows if len(bunch.target[part])]
 
 
 def prepared(X_train: Any, X_test: Any, name: str) -> tuple[Any, Any]:
     """Return both parts with the usual scaling of the data set, fitted on the training part."""
-    if name in TEXT:
-        scaling = TfidfTransformer(sublinear_tf=True).fit(X_train)
-        return scaling.transform(X_train), scaling.transform(X_test)
-    if name == "svmguide4":
-        scaling = MinMaxScaler((-1, 1)).fit(X_train)
-        return scaling.transform(X_train), scaling.transform(X_test)
-    if name == "caltech101_bow1000":
-        return normalize(np.sqrt(X_train)), normalize(np.sqrt(X_test))
-    return X_train, X_test
+    scaling = usual_preparation(_set_of(name)).fit(X_train)
+    return scaling.transform(X_train), scaling.transform(X_test)
 
 
 def source_split(name: str) -> tuple[Any, np.ndarray, Any, np.ndarray]:
