@@ -124,6 +124,7 @@ def test_rows_of_openml_are_stored_with_the_labels_of_the_registry(small_openml,
     np.testing.assert_array_equal(rows.target, [0, 1, 2] * 3)
 
 
+@pytest.mark.filterwarnings("ignore:Downloaded file could have been corrupted")
 def test_a_file_of_openml_with_another_checksum_is_refused(small_openml, openml_site, options, tmp_path):
     openml_site.files["/data/v1/download/7/small.arff"] += b"9,9,9,9,1\n"
     with pytest.raises(DownloadError, match=r"openml\.org/d/7 could not be downloaded: .*md5"):
