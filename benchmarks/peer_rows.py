@@ -24,18 +24,26 @@ def write_rows(name: str, directory: Path) -> str:
     classes, codes = np.unique(y, return_inverse=True)
     if not np.isin(y_test, classes).all():
         raise SystemExit(f"{name}: the test part has classes that the training part has not.")
+    # Some sources are sorted by class, which those who learn row by row cannot bear.
+    order = np.random.default_rng(0).permutation(len(y))
+    X, codes = X[order], codes[order]
     for part, rows, labels in (("train", X, codes), ("test", X_test, np.searchsorted(classes, y_test))):
         _write_part(directory / part, rows, labels.astype(np.int64), len(classes))
     shape = f"{X.shape[0]} training and {X_test.shape[0]} test rows, {X.shape[1]} features, {len(classes)} classes"
     return f"{shape}; {SETS[name]}"
 
 
-def _write_part(stem: Path, X: Any, y: np.ndarray, n_classes: int) -> None:
+def write_arrays(stem: Path, X: Any, y: np.ndarray) -> None:
+    """Write one part as the arrays that ``peer_runners.protocol.Rows`` reads; classes are 0, 1, 2, ..."""
     if sp.issparse(X):
         sp.save_npz(stem.with_suffix(".npz"), sp.csr_matrix(X), compressed=False)
     else:
         np.save(stem.with_suffix(".npy"), X)
     np.save(stem.with_suffix(".y.npy"), y)
+
+
+def _write_part(stem: Path, X: Any, y: np.ndarray, n_classes: int) -> None:
+    write_arrays(stem, X, y)
     dump_svmlight_file(X, y, str(stem.with_suffix(".svmlight")), zero_based=True)
     with (
         open(stem.with_suffix(".svmlight")) as lines,

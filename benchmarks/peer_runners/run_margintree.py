@@ -1,4 +1,4 @@
-"""Run MarginTreeClassifier with the given parameters."""
+"""Run MarginTreeClassifier, or the estimator that is named, with the given parameters."""
 
 import pickle
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from typing import Any
 import scipy.sparse as sp
 from protocol import Peer, run
 
-from margintree import MarginTreeClassifier
+import margintree
 
 COMPILE_ROWS = 300
 
@@ -17,7 +17,9 @@ class MarginTree(Peer):
     package = "margintree"
 
     def prepare(self) -> None:
-        self.model = MarginTreeClassifier(random_state=0, **self.parameters)
+        parameters = dict(self.parameters)
+        estimator = getattr(margintree, parameters.pop("estimator", "MarginTreeClassifier"))
+        self.model = estimator(random_state=0, **parameters)
         # Compiles, or loads compiled code, so that the clock sees the work alone.
         self.model.fit(self.rows.X[:COMPILE_ROWS], self.rows.y[:COMPILE_ROWS]).predict(self.rows.X_test[:2])
 
@@ -26,7 +28,8 @@ class MarginTree(Peer):
 
     def save(self) -> Path:
         path = self.directory / "model.pickle"
-        path.write_bytes(pickle.dumps(self.model))
+        with open(path, "wb") as file:
+            pickle.dump(self.model, file)
         return path
 
     def predict(self) -> Any:

@@ -44,7 +44,8 @@ class ScikitLearn(Peer):
 
     def save(self) -> Path:
         path = self.directory / "model.pickle"
-        path.write_bytes(pickle.dumps(self.model))
+        with open(path, "wb") as file:
+            pickle.dump(self.model, file)
         return path
 
     def predict(self) -> Any:
