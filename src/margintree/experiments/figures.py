@@ -1,6 +1,7 @@
 """Figure 1 (digits and class trees), Figure 2 (time against classes), and accuracy against evaluations."""
 
 import base64
+import re
 import struct
 import zlib
 from collections.abc import Sequence
@@ -73,7 +74,7 @@ def tree_figure(method: str, tree: ClassTree, pictures: Pictures) -> Figure:
     width = tree.n_classes * LEAF_STEP + 20.0
     height = 12.0 + LEVEL_HEIGHT * tree.max_depth + LEAF_SIZE + 20.0
     svg = drawing(width, height, [*edges, *nodes, *leaves], f"Class tree of {method}: {tree.to_newick()}")
-    name = "".join(letter if letter.isalnum() else "_" for letter in method.lower()).strip("_")
+    name = re.sub(r"[^a-z0-9]+", "_", method.lower()).strip("_")
     return Figure(f"figure1_{name}", f"Figure 1: {method}", svg)
 
 

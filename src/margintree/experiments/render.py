@@ -3,6 +3,7 @@
 import csv
 import io
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.table import Table as RichTable
@@ -74,15 +75,56 @@ def to_csv(table: Table) -> str:
 
 
 def print_table(console: Console, table: Table) -> None:
-    """Print a table; the paper's figures stand dimmed below ours."""
-    shown = RichTable(title=f"\n{table.title}", title_justify="left", title_style="bold", pad_edge=False)
-    for number, name in enumerate(table.columns):
-        shown.add_column(name, justify="left" if number < table.n_labels else "right", overflow="fold")
-    for row in table.rows:
-        shown.add_row(*(_rich_cell(cell) for cell in row))
-    console.print(shown)
+    """Print a table; the paper's figures stand dimmed below ours.
+
+    A table that is too wide is turned on its side where that fits, else it is printed in parts.
+    """
+    if _width(table) > console.width and _width(turned := _on_its_side(table)) <= console.width:
+        table = turned
+    for number, columns in enumerate(_parts(table, console.width)):
+        title = f"\n{table.title}" if number == 0 else ""
+        shown = RichTable(title=title, title_justify="left", title_style="bold")
+        for k in columns:
+            shown.add_column(table.columns[k], justify="left" if k < table.n_labels else "right", overflow="fold")
+        for row in table.rows:
+            shown.add_row(*(_rich_cell(row[k]) for k in columns))
+        console.print(shown)
     for note in table.notes:
         console.print(Text(note, style="dim"))
+
+
+def _column_widths(table: Table) -> list[int]:
+    cells = ([row[k] for row in table.rows] for k in range(len(table.columns)))
+    widths = [max([0, *(max(len(cell.text), len(cell.paper_text)) for cell in column)]) for column in cells]
+    # Two blanks and a line around each.
+    return [max(width, len(name)) + 3 for width, name in zip(widths, table.columns, strict=True)]
+
+
+def _width(table: Table) -> int:
+    return sum(_column_widths(table)) + 1
+
+
+def _on_its_side(table: Table) -> Table:
+    """Return a table with the methods as rows and the settings as columns."""
+    names = [" ".join(cell.text for cell in row[: table.n_labels]) for row in table.rows]
+    rows = tuple(
+        (TableCell(name), *(row[k] for row in table.rows))
+        for k, name in enumerate(table.columns)
+        if k >= table.n_labels
+    )
+    return replace(table, columns=("", *names), rows=rows, n_labels=1)
+
+
+def _parts(table: Table, width: int) -> list[list[int]]:
+    """Return the columns of each part; all parts begin with the labels."""
+    widths = _column_widths(table)
+    labels = list(range(table.n_labels))
+    parts = [list(labels)]
+    for k in range(table.n_labels, len(table.columns)):
+        if len(parts[-1]) > len(labels) and sum(widths[j] for j in parts[-1]) + widths[k] + 1 > width:
+            parts.append(list(labels))
+        parts[-1].append(k)
+    return parts
 
 
 def print_claims(console: Console, claims: Sequence[Claim]) -> None:

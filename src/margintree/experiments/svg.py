@@ -20,7 +20,7 @@ MARKS = {
     "1vsR": ("#8d6fd1", "cross"),
     "DDAG": ("#a1713d", "star"),
 }
-_CORNERS = {
+_CORNERS: dict[str, list[tuple[float, float]]] = {
     "diamond": [(0, -1.25), (1.25, 0), (0, 1.25), (-1.25, 0)],
     "up": [(0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
     "down": [(0, 1.2), (1.1, -0.8), (-1.1, -0.8)],
@@ -34,7 +34,10 @@ _CORNERS = {
         for k in range(10)
     ],
 }
-_STROKES = {"plus": [(-1.2, 0, 1.2, 0), (0, -1.2, 0, 1.2)], "cross": [(-1, -1, 1, 1), (-1, 1, 1, -1)]}
+_STROKES: dict[str, list[tuple[float, float, float, float]]] = {
+    "plus": [(-1.2, 0, 1.2, 0), (0, -1.2, 0, 1.2)],
+    "cross": [(-1, -1, 1, 1), (-1, 1, 1, -1)],
+}
 
 STYLE = """
 .drawing { --ink: #1f2430; --soft: #6b7280; --line: #d5d9e0; --paper: #ffffff; font: 12px system-ui, sans-serif; }

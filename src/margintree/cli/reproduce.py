@@ -1,0 +1,126 @@
+"""``margintree reproduce``: section 4 of the paper, run and written up."""
+
+import os
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+from margintree.experiments import run as runner
+from margintree.experiments.claims import NOT_TESTED
+from margintree.experiments.data import download
+from margintree.experiments.plan import Plan, chosen_plan
+from margintree.experiments.protocol import PROTOCOLS
+from margintree.experiments.render import print_claims, print_table
+from margintree.experiments.report import Report
+from margintree.experiments.results import Results, ResultsError
+from margintree.experiments.summary import setting_title
+
+SECONDS_BETWEEN_LOG_LINES = 30.0
+# Shown in the terminal; the page has all tables.
+SHOWN_TABLES = {"table2", "ranks", "table3_compiled", "table3_predict", "evaluations", "failures"}
+
+
+def run_reproduce(
+    *,
+    full: bool | None,
+    output: Path | None,
+    only_methods: Sequence[str],
+    only_sets: Sequence[str],
+    n_workers: int | None,
+) -> None:
+    """Run what is missing, then print and write the report."""
+    console = Console()
+    if full is None:
+        full = "MARGINTREE_DATA" in os.environ
+    protocol = PROTOCOLS["full" if full else "quick"]
+    directory = output or Path("reproduction") / protocol.name
+    try:
+        plan = chosen_plan(protocol, only_methods, only_sets)
+        results = _run(console, plan, directory, n_workers or _n_cores())
+        report = Report(results)
+        written = report.write(directory)
+    except (ValueError, ResultsError, OSError) as error:
+        console.print(f"[red]{type(error).__name__}[/red]: {escape(str(error))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt:
+        console.print(f"\nStopped. What is done is kept in {directory}; the same command goes on from there.")
+        raise typer.Exit(130) from None
+    _show(console, report)
+    console.print(f"\nThe page: {written[0]} ({len(written)} files in {directory})", highlight=False, soft_wrap=True)
+    if results.failed:
+        console.print(f"[red]{len(results.failed)} jobs failed[/red]; run the same command to try them again.")
+        raise typer.Exit(1)
+
+
+def _run(console: Console, plan: Plan, directory: Path, n_workers: int) -> Results:
+    """Run the plan with a line that shows how far it is."""
+    console.print(
+        f"{len(plan.cells)} cells of Table 2 ({len(plan.methods)} methods), {n_workers} processes, results in "
+        f"{directory}. Stop at any time; the same command goes on from there. The first run compiles for a minute.",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for name, problem in download(plan.data_sets).items():
+        console.print(f"[yellow]{name} cannot be had[/yellow]: {escape(problem)}", highlight=False, soft_wrap=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[job]}"))
+    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
+        return runner.run(plan, directory, n_workers=n_workers, on_progress=_Watcher(bar))
+
+
+class _Watcher:
+    """Shows how far a run is: on a moving line, or in a log by a line now and then."""
+
+    def __init__(self, bar: Progress) -> None:
+        self.bar = bar
+        self.line = bar.add_task("", total=1.0, job="")
+        self.began = self.last_logged = time.monotonic()
+        self.first_share: float | None = None
+
+    def __call__(self, progress: runner.Progress) -> None:
+        job = progress.job.replace("|", " ").strip()
+        text = f"{progress.n_done} done, {progress.n_left} left, {self._remaining(progress.share)}"
+        self.bar.update(self.line, completed=progress.share, description=text, job=job)
+        now = time.monotonic()
+        if self.bar.disable and now - self.last_logged > SECONDS_BETWEEN_LOG_LINES:
+            self.bar.console.print(f"{text}: {job}", highlight=False, soft_wrap=True)
+            self.last_logged = now
+        if progress.error:
+            self.bar.console.print(
+                f"[red]failed[/red] {job}: {escape(progress.error)}", highlight=False, soft_wrap=True
+            )
+
+    def _remaining(self, share: float) -> str:
+        # A run that is taken up again starts with a share that cost it no time.
+        if self.first_share is None or share <= self.first_share:
+            self.first_share = share
+            return "time unknown"
+        seconds = (time.monotonic() - self.began) * (1.0 - share) / (share - self.first_share)
+        return f"about {timedelta(seconds=round(seconds))}"
+
+
+def _show(console: Console, report: Report) -> None:
+    pictures = report.summary.pictures
+    cell = report.summary.cells.get(("MSM (ours)", pictures.setting)) if pictures else None
+    if cell is not None:
+        console.print(f"\n[bold]The class tree of MSM (ours)[/bold] on {setting_title(cell.setting)}, first split\n")
+        tree = cell.trees[0]
+        console.print(tree.to_text([f"digit {k}" for k in range(tree.n_classes)]), highlight=False, markup=False)
+    for table in report.tables:
+        if table.name in SHOWN_TABLES:
+            print_table(console, table)
+    if all(claim.verdict == NOT_TESTED for claim in report.claims):
+        console.print("\nThe paper's claims are about its own data sets: --full tests them.")
+    else:
+        print_claims(console, report.claims)
+
+
+def _n_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
