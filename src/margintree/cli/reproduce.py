@@ -66,11 +66,14 @@ def _run(console: Console, plan: Plan, directory: Path, n_workers: int) -> Resul
         highlight=False,
         soft_wrap=True,
     )
-    for name, problem in download(plan.data_sets).items():
-        console.print(f"[yellow]{name} cannot be had[/yellow]: {escape(problem)}", highlight=False, soft_wrap=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[job]}"))
+
+    def fetch(names: set[str]) -> None:
+        for name, problem in download(sorted(names)).items():
+            console.print(f"[yellow]{name} cannot be had[/yellow]: {escape(problem)}", highlight=False, soft_wrap=True)
+
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        return runner.run(plan, directory, n_workers=n_workers, on_progress=_Watcher(bar))
+        return runner.run(plan, directory, n_workers=n_workers, on_progress=_Watcher(bar), on_start=fetch)
 
 
 class _Watcher:

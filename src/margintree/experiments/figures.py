@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from html import escape
 
 from margintree.class_tree import ClassTree
-from margintree.experiments.summary import Pictures, Setting, Summary, setting_title
+from margintree.experiments.summary import Pictures, Setting, Summary, set_title, setting_title
 from margintree.experiments.svg import MARKS, Axis, drawing, frame, mark
 
 # Figure 1 of the paper has these trees; ours stands beside them.
 TREE_FIGURE_METHODS = ("MSM (paper)", "MSM (ours)", "I-BWG", "FT", "CPT")
 # Sizes that can still be read when a drawing is as narrow as a phone.
-LEAF_STEP, LEAF_SIZE, LEVEL_HEIGHT = 40.0, 32.0, 46.0
+LEAF_STEP, LEAF_SIZE, LEVEL_HEIGHT = 36.0, 30.0, 46.0
 CHART_WIDTH, CHART_HEIGHT = 420.0, 300.0
 LETTER_WIDTH, LABEL_HEIGHT = 6.2, 12.0
 
@@ -47,10 +47,12 @@ def all_figures(summary: Summary) -> list[Figure]:
 
 def sample_figure(pictures: Pictures) -> Figure:
     """Return Figure 1 (a): one picture of each class."""
-    parts = [_leaf(k, (k + 0.5) * LEAF_STEP + 10.0, 6.0, pictures) for k in range(len(pictures.pictures))]
+    parts = [_leaf(k, (k + 0.5) * LEAF_STEP + 10.0, 4.0, pictures) for k in range(len(pictures.pictures))]
     width = len(pictures.pictures) * LEAF_STEP + 20.0
     svg = drawing(width, LEAF_SIZE + 28.0, parts, "One picture of each digit")
-    return Figure("figure1_samples", f"Figure 1 (a): samples of {setting_title(pictures.setting)}", svg)
+    return Figure(
+        "figure1_samples", f"Figure 1 (a): a typical picture of each class of {set_title(pictures.setting[0])}", svg
+    )
 
 
 def tree_figure(method: str, tree: ClassTree, pictures: Pictures) -> Figure:
@@ -75,7 +77,7 @@ def tree_figure(method: str, tree: ClassTree, pictures: Pictures) -> Figure:
     height = 12.0 + LEVEL_HEIGHT * tree.max_depth + LEAF_SIZE + 20.0
     svg = drawing(width, height, [*edges, *nodes, *leaves], f"Class tree of {method}: {tree.to_newick()}")
     name = re.sub(r"[^a-z0-9]+", "_", method.lower()).strip("_")
-    return Figure(f"figure1_{name}", f"Figure 1: {method}", svg)
+    return Figure(f"figure1_{name}", f"Figure 1: class tree of {method}, first split", svg)
 
 
 def curve_figure(summary: Summary, way: str) -> Figure:

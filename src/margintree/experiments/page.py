@@ -52,13 +52,15 @@ def page(
     curve = [figure for figure in figures if figure.name == "figure2"]
     charts = [figure for figure in figures if figure.name.startswith("accuracy")]
     sections = [
-        ("claims", "The paper's claims", [_claims(claims)]),
         ("accuracy", "Accuracy", accuracy),
         ("cost", "Accuracy against the cost of a prediction", [_legend(methods), _figures(charts)]),
         ("time", "Time", [_figures(curve), *times]),
         ("trees", "Class trees", [_figures(trees)]),
         ("data", "Data and parameters", rest),
     ]
+    # Claims come first where there is something to say to them.
+    is_tested = any(claim.verdict in (CONFIRMED, REFUTED) for claim in claims)
+    sections.insert(0 if is_tested else 4, ("claims", "The paper's claims", [_claims(claims)]))
     body = "".join(f'<section id="{k}"><h2>{title}</h2>{"".join(parts)}</section>' for k, title, parts in sections)
     links = "".join(f'<a href="#{k}">{title}</a>' for k, title, _ in sections)
     name = results.protocol.get("name", "")
@@ -116,7 +118,7 @@ def _cell(table: Table, column: int, cell: TableCell) -> str:
 
 
 def _number(table: Table, column: int) -> str:
-    return ' class="number"' if column >= table.n_labels else ""
+    return ' class="number"' if table.is_number(column) else ""
 
 
 def _figures(figures: Sequence[Figure]) -> str:
@@ -124,7 +126,8 @@ def _figures(figures: Sequence[Figure]) -> str:
         f'<figure class="card" id="{figure.name}"><figcaption>{escape(figure.title)}</figcaption>{figure.svg}</figure>'
         for figure in figures
     ]
-    return f'<div class="cards">{"".join(cards)}</div>' if cards else "<p>No results yet.</p>"
+    kind = "cards single" if len(cards) == 1 else "cards"
+    return f'<div class="{kind}">{"".join(cards)}</div>' if cards else "<p>No results yet.</p>"
 
 
 def _legend(methods: Sequence[str]) -> str:

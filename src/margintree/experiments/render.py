@@ -31,7 +31,7 @@ def to_markdown(table: Table) -> str:
     | vowel | **96.61** (91.42) |
     <BLANKLINE>
     """
-    align = ["---" if number < table.n_labels else "--:" for number in range(len(table.columns))]
+    align = ["--:" if table.is_number(number) else "---" for number in range(len(table.columns))]
     lines = [f"### {table.title}", "", _markdown_row(table.columns), "|" + "|".join(align) + "|"]
     lines += [_markdown_row([_markdown_cell(cell) for cell in row]) for row in table.rows]
     lines += [f"\n{note}" for note in table.notes]
@@ -85,7 +85,7 @@ def print_table(console: Console, table: Table) -> None:
         title = f"\n{table.title}" if number == 0 else ""
         shown = RichTable(title=title, title_justify="left", title_style="bold")
         for k in columns:
-            shown.add_column(table.columns[k], justify="left" if k < table.n_labels else "right", overflow="fold")
+            shown.add_column(table.columns[k], justify="right" if table.is_number(k) else "left", overflow="fold")
         for row in table.rows:
             shown.add_row(*(_rich_cell(row[k]) for k in columns))
         console.print(shown)

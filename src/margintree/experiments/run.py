@@ -59,7 +59,12 @@ class _Queue:
 
 
 def run(
-    plan: Plan, directory: Path, *, n_workers: int = 1, on_progress: Callable[[Progress], None] | None = None
+    plan: Plan,
+    directory: Path,
+    *,
+    n_workers: int = 1,
+    on_progress: Callable[[Progress], None] | None = None,
+    on_start: Callable[[set[str]], None] | None = None,
 ) -> Results:
     """Do all jobs of a plan that the results file in a directory lacks, and return all results.
 
@@ -73,6 +78,8 @@ def run(
     n_workers : int
     on_progress : callable or None
         Called with a ``Progress`` after each job.
+    on_start : callable or None
+        Called with the names of the sets that are needed, before the first job.
 
     Returns
     -------
@@ -81,6 +88,8 @@ def run(
     with ResultsFile(directory / RESULTS_NAME, plan.protocol) as file:
         queue = _Queue(plan, file.results)
         queue.fill(plan.cells)
+        if on_start is not None:
+            on_start({job.data_set for job in [*queue.waiting, *queue.alone]})
         with Workers(n_workers, plan.protocol) as workers:
             while queue.waiting or queue.alone or workers.n_busy:
                 while queue.waiting and workers.n_busy < n_workers:

@@ -121,7 +121,7 @@ class Axis:
             steps = (1.0, 2.0, 5.0) if self.high / self.low < 200.0 else (1.0,)
             found = [round(step * 10.0**k, 10) for k in decades for step in steps]
         else:
-            rough = (self.high - self.low) / 4.0
+            rough = (self.high - self.low) / 5.0
             power = 10.0 ** math.floor(math.log10(rough))
             step = next(power * m for m in (1.0, 2.0, 5.0, 10.0) if power * m >= rough)
             found = [round(step * k, 10) for k in range(math.ceil(self.low / step), math.floor(self.high / step) + 1)]

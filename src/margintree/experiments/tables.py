@@ -27,7 +27,7 @@ class TableCell:
 
 @dataclass(frozen=True)
 class Table:
-    """A table. The first ``n_labels`` columns are text, the others numbers."""
+    """A table. The first ``n_labels`` columns name a row; the others are numbers, unless ``is_text``."""
 
     name: str
     title: str
@@ -35,6 +35,11 @@ class Table:
     rows: tuple[tuple[TableCell, ...], ...]
     notes: tuple[str, ...] = ()
     n_labels: int = 2
+    is_text: bool = False
+
+    def is_number(self, column: int) -> bool:
+        """Tell whether a column holds numbers."""
+        return column >= self.n_labels and not self.is_text
 
 
 def all_tables(summary: Summary) -> list[Table]:
@@ -175,7 +180,7 @@ def parameter_table(summary: Summary) -> Table:
         rows.append((*_labels(setting), *(_label(text) for text in texts)))
     notes = ("C, the Gaussian kernel's η and MSM's balance β, chosen by cross-validation on the first split.",)
     columns = ("set", "kernel", *summary.methods)
-    return Table("parameters", "Chosen parameters", columns, tuple(rows), notes, n_labels=len(columns))
+    return Table("parameters", "Chosen parameters", columns, tuple(rows), notes, is_text=True)
 
 
 def failure_table(results: Results) -> Table:

@@ -1,0 +1,140 @@
+"""The page in a real browser at desktop and phone width: no errors, no requests, tables sort, figures show."""
+
+import shutil
+
+import pytest
+
+from margintree.experiments.report import Report
+from margintree.experiments.results import read
+
+WIDTHS = {"desktop": 1280, "phone": 390}
+# The smallest letters, in CSS pixels, that a reader of a phone puts up with.
+LEAST_LETTERS = 9.0
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    selenium = pytest.importorskip("selenium.webdriver", reason="the page test needs selenium")
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("the page test needs chromium and chromedriver (Debian: chromium, chromium-driver)")
+    options = selenium.ChromeOptions()
+    options.binary_location = chromium
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    started = selenium.Chrome(options=options, service=selenium.ChromeService(executable_path=driver))
+    yield started
+    started.quit()
+
+
+@pytest.fixture(scope="module")
+def address(paper_results_path, tmp_path_factory):
+    page = Report(read(paper_results_path)).write(tmp_path_factory.mktemp("report"))[0]
+    return page.as_uri()
+
+
+@pytest.fixture(params=list(WIDTHS))
+def opened(request, browser, address):
+    """Return the browser with the page, as wide as a desktop's window and as a phone."""
+    metrics = {
+        "width": WIDTHS[request.param],
+        "height": 900,
+        "deviceScaleFactor": 1,
+        "mobile": request.param == "phone",
+    }
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.get(address)
+    assert browser.execute_script("return window.innerWidth") == WIDTHS[request.param]
+    return browser
+
+
+def test_the_page_opens_without_errors_and_asks_nothing_of_the_network(opened):
+    assert opened.get_log("browser") == []
+    requests = opened.execute_script("return performance.getEntriesByType('resource').map(e => e.name)")
+    assert [name for name in requests if not name.startswith("data:")] == []
+
+
+def test_the_page_itself_does_not_scroll_sideways(opened):
+    wide, shown = opened.execute_script(
+        "return [document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
+    assert wide <= shown
+
+
+def test_figures_show_with_letters_that_can_be_read(opened):
+    figures = opened.execute_script(
+        """return [...document.querySelectorAll("figure")].map(figure => {
+            const svg = figure.querySelector("svg"), box = svg.getBoundingClientRect();
+            const letters = [...svg.querySelectorAll("text")].map(
+                text => parseFloat(getComputedStyle(text).fontSize) * box.width / svg.viewBox.baseVal.width);
+            const images = [...svg.querySelectorAll("image")].map(image => image.getBoundingClientRect().width);
+            return {name: figure.id, width: box.width, height: box.height, right: box.right,
+                    letters: Math.min(...letters), images: images};
+        })"""
+    )
+    assert len(figures) == 1 + 5 + 1 + 13
+    for figure in figures:
+        assert min(figure["width"], figure["height"]) > 40, figure
+        assert figure["right"] <= opened.execute_script("return window.innerWidth"), figure
+        assert figure["letters"] >= LEAST_LETTERS, figure
+        if figure["name"].startswith("figure1"):
+            assert len(figure["images"]) == 10
+            assert min(figure["images"]) >= 20
+
+
+def test_the_letters_of_a_tree_do_not_overlap(opened):
+    overlaps = opened.execute_script(
+        """return [...document.querySelectorAll("figure[id^=figure1] svg")].flatMap(svg => {
+            const boxes = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
+            return boxes.flatMap(([a, p], i) => boxes.slice(i + 1).filter(([b, q]) =>
+                p.left < q.right && q.left < p.right && p.top < q.bottom && q.top < p.bottom).map(([b]) => [a, b]));
+        })"""
+    )
+    assert overlaps == []
+
+
+def column(browser, table, k):
+    script = (
+        "return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)].map(r => r.cells[arguments[1]].innerText)"
+    )
+    return [text.split("\n")[0] for text in browser.execute_script(script, table, k)]
+
+
+@pytest.mark.parametrize(("table", "k"), [("table2", 0), ("table2", 2), ("table2", 5), ("evaluations", 8)])
+def test_a_table_sorts_when_a_head_is_clicked_and_turns_round_when_clicked_again(opened, table, k):
+    head = opened.find_element("css selector", f"#{table} th:nth-child({k + 1}) button")
+    before = column(opened, table, k)
+    opened.execute_script("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", head)
+
+    def value(text):
+        return text if k < 2 else float(text.split()[0])
+
+    present = [text for text in before if text != "—"]
+    missing = ["—"] * (len(before) - len(present))
+    for backwards in (False, True):
+        head.click()
+        after = column(opened, table, k)
+        expected = sorted((value(text) for text in present), reverse=backwards)
+        assert [value(text) for text in after[: len(present)]] == expected
+        assert after[len(present) :] == missing
+        order = head.find_element("xpath", "..").get_attribute("aria-sort")
+        assert order == ("descending" if backwards else "ascending")
+
+
+def test_claims_show_their_verdicts(opened):
+    script = "return [...document.querySelectorAll('.claim .verdict')].map(v => v.innerText)"
+    verdicts = opened.execute_script(script)
+    assert len(verdicts) == 9
+    assert set(verdicts) == {"confirmed", "refuted"}
