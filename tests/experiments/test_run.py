@@ -83,12 +83,14 @@ def assert_group_ends(process):
 def test_killed_at_random_moments_and_resumed_a_run_ends_with_the_same_results(tmp_path, tiny, uninterrupted):
     chance = random.Random(0)
     kept = []
-    for _ in range(3):
+    for kill in (os.killpg, os.kill, os.killpg):
         process = start(tmp_path, tiny)
         wait_for_results(process, tmp_path, (kept[-1] if kept else 0) + 1)
         time.sleep(chance.uniform(0.0, 0.3))
-        os.killpg(process.pid, signal.SIGKILL)
+        # The whole group at once, or only the process that leads it: then the workers have to notice.
+        kill(process.pid, signal.SIGKILL)
         process.wait()
+        assert_group_ends(process)
         kept.append(n_done(tmp_path))
     assert kept == sorted(kept), "a resumed run lost results"
     assert 1 <= kept[0] < len(uninterrupted.done)
@@ -96,15 +98,6 @@ def test_killed_at_random_moments_and_resumed_a_run_ends_with_the_same_results(t
     results = read(tmp_path / RESULTS_NAME)
     assert facts(results) == facts(uninterrupted)
     assert not results.failed
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_workers_end_when_the_process_that_started_them_is_killed(tmp_path, tiny):
-    process = start(tmp_path, tiny)
-    wait_for_results(process, tmp_path, 1)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert_group_ends(process)
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")

@@ -1,6 +1,6 @@
 """The paper's claims one by one: what section 4.3 says, how that can be checked, and what our results say to it."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -145,13 +145,13 @@ def trees_are_faster(summary: Summary, flat: str, least: float, most: float) -> 
     theirs = _paper_ratios(flat)
     figures = []
     if everything:
-        figures.append(f"Time, by {way}: {min(everything):.2g} to {max(everything):.3g} times as fast as {flat}.")
+        figures.append(f"Time, by {way}: {_range(everything)} times as fast as {flat}.")
         slow = [setting_title(s) for s, found in ratios.items() if min(found) < least]
         figures.append(f"Below {least:g} times with some tree: {'; '.join(slow) or 'nowhere'}.")
     counted = _evaluation_ratios(summary, flat)
     if counted:
-        figures.append(f"Decision functions: {min(counted):.2g} to {max(counted):.3g} times fewer than {flat}.")
-    figures.append(f"The paper's own Table 3 gives {min(theirs):.2g} to {max(theirs):.3g}.")
+        figures.append(f"Decision functions: {_range(counted)} times fewer than {flat}.")
+    figures.append(f"The paper's own Table 3 gives {_range(theirs)}.")
     return Claim(
         f"Speed against {flat}",
         f"Trees predict {least:g} to {most:g} times as fast as {flat}.",
@@ -281,6 +281,10 @@ def _paper_ratios(flat: str) -> list[float]:
 def _evaluation_ratios(summary: Summary, flat: str) -> list[float]:
     rows = [summary.row(setting) for setting in summary.settings]
     return [row[flat].evaluations / row[m].evaluations for row in rows if flat in row for m in TREES if m in row]
+
+
+def _range(ratios: Sequence[float]) -> str:
+    return " to ".join(f"{ratio:.0f}" if ratio >= 100.0 else f"{ratio:.2g}" for ratio in (min(ratios), max(ratios)))
 
 
 def _verdict(holds: bool) -> str:
