@@ -59,6 +59,9 @@ class Peer(ABC):
     def __init__(self, rows: Rows, parameters: dict[str, Any], directory: Path) -> None:
         self.rows, self.parameters, self.directory = rows, parameters, directory
 
+    def version(self) -> str:
+        return f"{self.package} {version(self.package)}"
+
     @abstractmethod
     def prepare(self) -> None:
         """Bring the rows into the form that the library takes, and load or compile its code."""
@@ -96,7 +99,7 @@ def run(kind: type[Peer]) -> None:
 
 
 def measured(peer: Peer) -> dict[str, Any]:
-    result: dict[str, Any] = {"version": f"{peer.package} {version(peer.package)}"}
+    result: dict[str, Any] = {"version": peer.version()}
     memory = PeakMemory()
     began, began_cpu = time.perf_counter(), time.process_time()
     peer.fit()

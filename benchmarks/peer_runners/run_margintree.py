@@ -1,6 +1,8 @@
 """Run MarginTreeClassifier, or the estimator that is named, with the given parameters."""
 
 import pickle
+import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,14 @@ COMPILE_ROWS = 300
 
 class MarginTree(Peer):
     package = "margintree"
+
+    def version(self) -> str:
+        # Rows are kept while the code goes on, so the number of the version says too little.
+        if shutil.which("git") is None:
+            return super().version()
+        command = ["git", "-C", str(Path(__file__).parent), "describe", "--always", "--dirty"]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return f"{super().version()} ({done.stdout.strip()})" if done.returncode == 0 else super().version()
 
     def prepare(self) -> None:
         parameters = dict(self.parameters)

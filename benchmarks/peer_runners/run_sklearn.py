@@ -20,7 +20,7 @@ class CosineToClassMean(ClassifierMixin, BaseEstimator):
         self.classes_, codes = np.unique(y, return_inverse=True)
         members = sp.csr_matrix((np.ones(len(y)), codes, np.arange(len(y) + 1)))
         means = normalize(members.T @ X)
-        self.means_ = sp.csc_matrix(means.T) if sp.issparse(means) else np.ascontiguousarray(means.T)
+        self.means_ = sp.csr_matrix(means.T) if sp.issparse(means) else np.ascontiguousarray(means.T)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
