@@ -47,7 +47,9 @@ def facts(results):
 
 @pytest.fixture(scope="module")
 def uninterrupted(tiny, tmp_path_factory):
-    return run(chosen_plan(tiny, METHODS), tmp_path_factory.mktemp("whole"), n_workers=1)
+    results = run(chosen_plan(tiny, METHODS), tmp_path_factory.mktemp("whole"), n_workers=1)
+    assert not results.failed
+    return results
 
 
 def start(tmp_path, protocol):
@@ -86,13 +88,16 @@ def test_killed_at_random_moments_and_resumed_a_run_ends_with_the_same_results(t
     for kill in (os.killpg, os.kill, os.killpg):
         process = start(tmp_path, tiny)
         wait_for_results(process, tmp_path, (kept[-1] if kept else 0) + 1)
-        time.sleep(chance.uniform(0.0, 0.3))
+        time.sleep(chance.uniform(0.0, 0.15))
+        if process.poll() is not None:
+            break
         # The whole group at once, or only the process that leads it: then the workers have to notice.
         kill(process.pid, signal.SIGKILL)
         process.wait()
         assert_group_ends(process)
         kept.append(n_done(tmp_path))
     assert kept == sorted(kept), "a resumed run lost results"
+    assert kept, "the first run ended before it could be killed"
     assert 1 <= kept[0] < len(uninterrupted.done)
     assert start(tmp_path, tiny).wait(60) == 0
     results = read(tmp_path / RESULTS_NAME)
