@@ -11,16 +11,26 @@ import scipy.sparse as sp
 PASSES = 3
 
 
-def one_row_predictors(model: Any) -> dict[str, Callable[[Any], Any]]:
+def one_row_predictors(model: Any) -> dict[str, Callable[..., Any]]:
     """Return the ways in which a fitted model predicts one row: "predict", and "compiled" where it has one.
 
     ``predict`` spends most of its time on validation, which is the same for all methods and hides what they differ
     in. ``single_instance()`` skips that.
     """
-    ways: dict[str, Callable[[Any], Any]] = {"predict": model.predict}
+    ways: dict[str, Callable[..., Any]] = {"predict": model.predict}
     if hasattr(model, "single_instance"):
         ways["compiled"] = model.single_instance().predict
     return ways
+
+
+def arguments(X: Any, i: int, way: str) -> tuple[Any, ...]:
+    """Return row i as a way of predicting takes it: "compiled" a dense row, or columns and values of a sparse one."""
+    if way == "predict":
+        return (X[[i]],)
+    if sp.issparse(X):
+        part = slice(X.indptr[i], X.indptr[i + 1])
+        return X.indices[part], X.data[part]
+    return (X[i],)
 
 
 def seconds_per_row(model: Any, X: Any, n_rows: int) -> dict[str, float]:
@@ -36,24 +46,14 @@ def seconds_per_row(model: Any, X: Any, n_rows: int) -> dict[str, float]:
     chosen = np.unique(np.linspace(0, X.shape[0] - 1, min(n_rows, X.shape[0])).astype(int))
     found: dict[str, float] = {}
     for way, predict in one_row_predictors(model).items():
-        rows = [_as_one_row(X, i, way) for i in chosen]
-        predict(rows[0])  # compiles, or loads what was compiled
+        rows = [arguments(X, i, way) for i in chosen]
+        predict(*rows[0])  # compiles, or loads what was compiled
         found[way] = min(_pass(predict, rows) for _ in range(PASSES)) / len(rows)
     return found
 
 
-def _as_one_row(X: Any, i: int, way: str) -> Any:
-    if way == "predict":
-        return X[[i]]
-    # A compiled predictor takes a dense row, or the indices and values of a sparse one.
-    if sp.issparse(X):
-        part = slice(X.indptr[i], X.indptr[i + 1])
-        return X.indices[part], X.data[part]
-    return X[i]
-
-
-def _pass(predict: Callable[[Any], Any], rows: list[Any]) -> float:
+def _pass(predict: Callable[..., Any], rows: list[tuple[Any, ...]]) -> float:
     began = time.perf_counter()
     for row in rows:
-        predict(row)
+        predict(*row)
     return time.perf_counter() - began
