@@ -118,7 +118,7 @@ def _show(console: Console, report: Report) -> None:
         if table.name in SHOWN_TABLES:
             print_table(console, table)
     if all(claim.verdict == NOT_TESTED for claim in report.claims):
-        console.print("\nThe paper's claims are about its own data sets: --full tests them.")
+        console.print("\nThe paper's claims are about all of its 13 settings; a whole --full run tests them.")
     else:
         print_claims(console, report.claims)
 
