@@ -49,7 +49,7 @@ def measured(peer: Peer, directory: Path, seconds: float) -> dict[str, Any]:
     except CannotInstall as reason:
         return {"failed": f"cannot be installed: {reason}", "date": now}
     except subprocess.TimeoutExpired:
-        return {"failed": f"not done after {seconds:g} s", "date": now}
+        return {"failed": f"not done after {seconds:g} s", "over_limit": True, "date": now}
     if done.returncode or not result.exists():
         lines = done.stderr.strip().splitlines() or ["no message"]
         return {"failed": f"exit code {done.returncode}: {lines[-1]}", "date": now}
