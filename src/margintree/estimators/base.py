@@ -91,9 +91,12 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return what ``validate_data`` asks of X."""
         return {"accept_sparse": False if self._is_pairwise else "csr", "dtype": np.float64, "order": "C"}
 
+    def _check_fitted(self) -> None:
+        check_is_fitted(self)
+
     def _checked_rows(self, X: Any) -> Any:
         """Return new rows as the kernels read them."""
-        check_is_fitted(self)
+        self._check_fitted()
         return in_canonical_form(validate_data(self, X, reset=False, **self._input_rules()))
 
     def _training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData, Any, npt.NDArray[Any]]:

@@ -1,26 +1,38 @@
 """MarginTreeClassifier: the class tree of maximum separating margin."""
 
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn.base import _fit_context
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 
 from margintree.estimators.base import Kernel
 from margintree.estimators.callbacks import CallbackSupportMixin, FitProgress, with_callbacks
-from margintree.estimators.tree_walk import TreeWalker
+from margintree.estimators.ranked_walk import RankedWalker
+from margintree.estimators.training_data import TrainingData
+from margintree.prediction.kernel_tree import KernelTree
+from margintree.prediction.linear_tree import LinearTree, Sigmoids
+from margintree.prediction.ranker import Ranker
+from margintree.solvers.kernel_function import KernelFunction
 from margintree.splits import SPLITS, Split
-from margintree.structures.grow import grow
+from margintree.structures.grow import GrownTree, grow
+from margintree.structures.half_rows import half_of_the_rows
+from margintree.training.machines import Trainer, train_each
+from margintree.training.refinement import Refinement, RefiningRows, refine
+
+# Length of the shortlists where the user sets nothing.
+SHORTLIST = 20
 
 
-class MarginTreeClassifier(CallbackSupportMixin, TreeWalker):  # type: ignore[misc]
+class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[misc]
     """Classify by walking a binary tree over the classes, learned by maximum separating margin.
 
     Each internal node divides its classes into the two groups that a support vector machine separates
-    best, and keeps that machine to send a row left or right. A prediction evaluates one decision
-    function per level. The method is MSM of Yang & Tsang, "Hierarchical Maximum Margin Learning for
-    Multi-Class Classification".
+    best, and keeps that machine to send a row left or right. The method is MSM of Yang & Tsang,
+    "Hierarchical Maximum Margin Learning for Multi-Class Classification". With ``walk="greedy"`` a prediction
+    evaluates one decision function per level, as in the paper. By default it follows the most probable paths, and
+    with the linear kernel scorers of the leaves decide between the classes at their ends.
 
     Parameters
     ----------
@@ -49,10 +61,27 @@ class MarginTreeClassifier(CallbackSupportMixin, TreeWalker):  # type: ignore[mi
         Passes over a node's rows for one machine.
     cache_size : float, default=1000
         Megabytes for the kernel values of one node.
+    walk : {"beam", "greedy", "all"}, default="beam"
+        "greedy" goes left or right at each node, once: the paper's walk, and the fastest. "beam" keeps the
+        ``beam_width`` most probable nodes of each level. "all" follows every path.
+    beam_width : int, default=10
+        Of ``walk="beam"``.
+    shortlist : int or "auto", default="auto"
+        How many classes at the ends of the best paths get a second look by scorers of their own, one per class,
+        trained on the rows whose shortlists contain it. 0 ranks by the paths alone. "auto" is 20 for the linear
+        kernel and 0 for others, which have no scorers. The greedy walk has no shortlist.
+    n_trees : int, default=1
+        Trees whose path scores are averaged. All but the first choose their structure by a random half of the rows.
+    prune : float in [0, 1), default=0.1
+        Part of the length of a machine's weights that the smallest of them may lose together when the model is
+        stored: no decision value moves by more than ``prune * |w| |x|``. Linear kernel only.
+    calibration_folds : int, default=3
+        Folds that give each node decision values for rows that it was not trained on, to which its sigmoid is fitted.
+        0 leaves probabilities out, which only the greedy walk can do without.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss. The sizes that ``balance`` compares do not change.
     n_jobs : int or None, default=None
-        Threads that work on nodes. The tree is the same for any number.
+        Threads that work on nodes in ``fit`` and on rows in ``predict``. The result is the same for any number.
     random_state : int, RandomState or None, default=None
         Steers the order of coordinate descent, and splits that draw at random.
     verbose : int, default=0
@@ -62,7 +91,8 @@ class MarginTreeClassifier(CallbackSupportMixin, TreeWalker):  # type: ignore[mi
     ----------
     classes_ : ndarray of shape (n_classes,)
     tree_ : ClassTree
-        The structure; its leaves number ``classes_``.
+        The structure; its leaves number ``classes_``. The first one if there are several.
+    trees_ : list of ClassTree
     node_records_ : list of NodeRecord
         One per internal node, in preorder: the root first.
     n_iter_ : int
@@ -89,10 +119,16 @@ class MarginTreeClassifier(CallbackSupportMixin, TreeWalker):  # type: ignore[mi
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TreeWalker.machine_constraints,
-        **TreeWalker.kernel_constraints,
+        **RankedWalker.machine_constraints,
+        **RankedWalker.kernel_constraints,
         "split": [StrOptions(set(SPLITS)), HasMethods("divide")],
         "balance": [Interval(Real, 0.0, 1.0, closed="left")],
+        "walk": [StrOptions({"beam", "greedy", "all"})],
+        "beam_width": [Interval(Integral, 1, None, closed="left")],
+        "shortlist": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
+        "n_trees": [Interval(Integral, 1, None, closed="left")],
+        "prune": [Interval(Real, 0.0, 1.0, closed="left")],
+        "calibration_folds": [Options(Integral, {0}), Interval(Integral, 2, None, closed="left")],
     }
 
     def __init__(
@@ -109,6 +145,12 @@ class MarginTreeClassifier(CallbackSupportMixin, TreeWalker):  # type: ignore[mi
         tol: float = 1e-3,
         max_iter: int = 1000,
         cache_size: float = 1000,
+        walk: str = "beam",
+        beam_width: int = 10,
+        shortlist: int | str = "auto",
+        n_trees: int = 1,
+        prune: float = 0.1,
+        calibration_folds: int = 3,
         class_weight: dict[Any, float] | str | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -125,6 +167,12 @@ class MarginTreeClassifier(CallbackSupportMixin, TreeWalker):  # type: ignore[mi
         self.tol = tol
         self.max_iter = max_iter
         self.cache_size = cache_size
+        self.walk = walk
+        self.beam_width = beam_width
+        self.shortlist = shortlist
+        self.n_trees = n_trees
+        self.prune = prune
+        self.calibration_folds = calibration_folds
         self.class_weight = class_weight
         self.n_jobs = n_jobs
         self.random_state = random_state
@@ -147,25 +195,98 @@ class MarginTreeClassifier(CallbackSupportMixin, TreeWalker):  # type: ignore[mi
         -------
         self
         """
+        shortlist = self._checked_shortlist()
         data, X, y = self._training_data(X, y, sample_weight)
         training_set, function = self._training_set(data)
         progress = FitProgress(self, len(data.classes) - 1, X, y)
+        seed = self._seed()
         grown = grow(
             training_set,
             self._split_object(),
             balance=self.balance,
             tol=self.tol,
             max_iter=self.max_iter,
-            seed=self._seed(),
+            seed=seed,
             n_threads=self._n_threads(),
             on_node=progress.node_done,
         )
-        self._store_tree(grown.tree, grown.classifiers, function, data)
         self.node_records_ = grown.records
         self.n_iter_ = max(record.n_iter for record in grown.records)
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
+        trainer = Trainer(training_set, self.tol, self.max_iter, seed)
+        self._store_trees([grown, *self._more_trees(trainer)], trainer, function, data, shortlist)
         progress.finish()
         return self
+
+    def _checked_shortlist(self) -> int:
+        is_linear = isinstance(self.kernel, str) and self.kernel == "linear"
+        if not is_linear and self.shortlist not in ("auto", 0):
+            raise ValueError(
+                f"Scorers of leaves are linear, so shortlist={self.shortlist} needs kernel='linear'. "
+                f"Got kernel={self.kernel!r}; leave shortlist at 'auto'."
+            )
+        if self.calibration_folds == 0 and self.walk != "greedy":
+            raise ValueError(
+                f"walk={self.walk!r} needs calibrated sigmoids, which calibration_folds=0 leaves out. "
+                "Set calibration_folds=3, or walk='greedy'."
+            )
+        if self.walk == "greedy" and self.n_trees > 1:
+            raise ValueError(
+                f"n_trees={self.n_trees} averages path scores, which the greedy walk has none of. "
+                "Set walk='beam', or n_trees=1."
+            )
+        if self.walk == "greedy" or not is_linear:
+            return 0
+        return SHORTLIST if isinstance(self.shortlist, str) else int(self.shortlist)
+
+    def _more_trees(self, trainer: Trainer) -> list[GrownTree]:
+        """Grow the trees beyond the first on half of the rows each, and train their machines on all rows."""
+        trees = []
+        for number in range(1, self.n_trees):
+            half = half_of_the_rows(trainer.training_set, trainer.seed, number)
+            grown = grow(
+                half,
+                self._split_object(),
+                balance=self.balance,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                seed=trainer.seed,
+                n_threads=self._n_threads(),
+            )
+            machines = train_each(trainer, grown.tree, self._n_threads())
+            trees.append(GrownTree(grown.tree, grown.records, [machine.classifier for machine in machines]))
+        return trees
+
+    def _store_trees(
+        self,
+        grown: list[GrownTree],
+        trainer: Trainer,
+        function: KernelFunction | None,
+        data: TrainingData,
+        shortlist: int,
+    ) -> None:
+        """Calibrate, train scorers where asked for, and keep everything ready to predict."""
+        self.classes_ = data.classes
+        self.trees_ = [one.tree for one in grown]
+        self.tree_ = self.trees_[0]
+        machines = [(one.tree, one.classifiers) for one in grown]
+        sigmoids: Sigmoids | None = None
+        scorers = None
+        if self.calibration_folds:
+            # With two classes the path says it all.
+            wanted = shortlist if len(data.classes) > 2 else 0
+            how = Refinement(self.calibration_folds, self._width(), wanted, self.prune)
+            rows = RefiningRows(data.X, data.sample_weight, data.cost / self.C, function)
+            sigmoids, scorers = refine(trainer, rows, self.trees_, how, self._n_threads())
+        if function is None:
+            self._model = LinearTree.of_trees(machines, data.X.shape[1], prune=self.prune, sigmoids=sigmoids)
+        else:
+            self._model = KernelTree.of_trees(machines, function, data.X, data.original_row, sigmoids=sigmoids)
+        n_candidates = max(shortlist, self.beam_width) if self.walk != "all" or shortlist else len(data.classes)
+        self._ranker = None if sigmoids is None else Ranker(self._model, scorers, self._width(), n_candidates)
+
+    def _width(self) -> int:
+        return 0 if self.walk == "all" else self.beam_width
 
     def _split_object(self) -> Split:
         if isinstance(self.split, type):

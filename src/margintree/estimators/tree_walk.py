@@ -12,6 +12,7 @@ from margintree.estimators.base import MachineClassifier
 from margintree.estimators.training_data import TrainingData
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
+from margintree.prediction.probability_tree import ProbabilityTree
 from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.kernel_function import KernelFunction
 
@@ -21,7 +22,7 @@ class TreeWalker(MachineClassifier):
 
     classes_: npt.NDArray[Any]
     tree_: ClassTree
-    _model: LinearTree | KernelTree
+    _model: LinearTree | KernelTree | ProbabilityTree
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each row: that of the leaf it reaches.
@@ -39,7 +40,7 @@ class TreeWalker(MachineClassifier):
         return np.asarray(self.classes_[self.tree_.leaf_class[leaves]])
 
     def decision_path(self, X: Any) -> sp.csr_array:
-        """Return which nodes each row passes, the root and the leaf included.
+        """Return which nodes lie on the way of each row to its leaf, the root and the leaf included.
 
         Returns
         -------
@@ -70,7 +71,7 @@ class TreeWalker(MachineClassifier):
 
     def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
         rows = self._checked_rows(X)
-        return self._model.leaves(rows)
+        return self._model.leaves(rows, self._n_threads())
 
     def _store_tree(
         self,

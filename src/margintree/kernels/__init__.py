@@ -15,10 +15,16 @@ _MODULES = (
     "kernel_dual",
     "knapsack",
     "labellings",
+    "leaf_dual",
     "linear_dual",
     "paths",
+    "pointers",
+    "ranking",
     "rows",
+    "sigmoids",
+    "single",
     "stream",
+    "tables",
     "walk",
 )
 

@@ -53,3 +53,13 @@ def gather(indptr, indices, values, row_index, columns, stored, n_columns, const
             position += 1
         new_indptr[i + 1] = position
     return new_indptr, new_indices, new_values
+
+
+@compiled
+def dense(indptr, indices, values, n_columns):
+    """Return the rows as a dense matrix."""
+    result = np.zeros((indptr.shape[0] - 1, n_columns))
+    for i in range(result.shape[0]):
+        for p in range(indptr[i], indptr[i + 1]):
+            result[i, indices[p]] += values[p]
+    return result

@@ -1,8 +1,7 @@
 """Probabilities along the paths of a tree of linear regressors.
 
 A node's value v says that a row goes left with probability clip(1/2 + v, 0, 1); the probability of a node is the
-product along its path. As in ``walk``, the weights of a node are spread over a work vector once for all rows
-that want them.
+product along its path. The weights of a node are spread over a work vector once for all rows that want them.
 """
 
 import numpy as np
@@ -15,6 +14,39 @@ from margintree.kernels.rows import row_dot
 def left_probability(rows, row, spread, intercept):
     """Return the probability that a row goes left at the node whose weights are spread."""
     return min(1.0, max(0.0, 0.5 + (row_dot(rows, row, spread) + intercept)))
+
+
+@compiled
+def greedy(rows, n_rows, n_features, children_left, children_right, start, columns, weights, intercepts):
+    """Return the leaf that each row reaches by the sign of the values; rows of a subtree stay together."""
+    leaf = np.empty(n_rows, dtype=np.int32)
+    order = np.arange(n_rows)
+    spread = np.zeros(n_features)
+    pending = [(np.int64(0), np.int64(0), np.int64(n_rows))]
+    while len(pending) > 0:
+        node, first, last = pending.pop()
+        if first == last:
+            continue
+        if children_left[node] < 0:
+            for i in range(first, last):
+                leaf[order[i]] = node
+            continue
+        for p in range(start[node], start[node + 1]):
+            spread[columns[p]] = weights[p]
+        middle, end = first, last
+        while middle < end:
+            row = order[middle]
+            if row_dot(rows, row, spread) + intercepts[node] > 0.0:
+                middle += 1
+            else:
+                end -= 1
+                order[middle] = order[end]
+                order[end] = row
+        for p in range(start[node], start[node + 1]):
+            spread[columns[p]] = 0.0
+        pending.append((np.int64(children_right[node]), middle, last))
+        pending.append((np.int64(children_left[node]), first, middle))
+    return leaf
 
 
 @compiled

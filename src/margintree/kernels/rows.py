@@ -32,6 +32,11 @@ def row_add(rows, i, factor, weights):
     raise TypeError("row_add is for compiled code only")
 
 
+def row_clear(rows, i, weights):
+    """Set ``weights`` to zero where row ``i`` has entries."""
+    raise TypeError("row_clear is for compiled code only")
+
+
 def row_end(rows, i):
     """Return the position in the flat values at which row ``i`` ends."""
     raise TypeError("row_end is for compiled code only")
@@ -113,6 +118,19 @@ def _row_add(rows, i, factor, weights):
         "planes of dense": planes_of_dense,
         "planes of sparse": planes_of_sparse,
     }[_layout(rows)]
+
+
+@overload(row_clear, jit_options=OPTIONS)
+def _row_clear(rows, i, weights):
+    def dense(rows, i, weights):
+        weights[:] = 0.0
+
+    def sparse(rows, i, weights):
+        indptr, indices, _ = rows
+        for p in range(indptr[i], indptr[i + 1]):
+            weights[indices[p]] = 0.0
+
+    return sparse if _layout(rows) == "sparse" else dense
 
 
 @compiled

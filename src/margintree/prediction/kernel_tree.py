@@ -1,15 +1,21 @@
 """A tree of kernel classifiers: support vectors and the coefficients of each node."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from margintree.class_tree import ClassTree
-from margintree.solvers.classifier import KernelClassifier, NodeClassifier
+from margintree.prediction.linear_tree import Sigmoids, flat_forest
+from margintree.prediction.row_chunks import in_chunks
+from margintree.prediction.weight_table import WeightTable
+from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
 from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.linear_rows import layout, read_only
 from margintree.solvers.solution import Array
 
 # Kernel values held at once while predicting: 64 MB.
@@ -21,16 +27,18 @@ class KernelTree:
     """Coefficients of all nodes behind each other; node i has ``start[i]:start[i + 1]`` of them.
 
     ``support`` numbers the rows of ``vectors``. For a precomputed kernel ``vectors`` is None and
-    ``support`` numbers the columns of the matrix that is given to predict.
+    ``support`` numbers the columns of the matrix that is given to predict. Several trees over the same classes have
+    their nodes behind each other.
     """
 
-    tree: ClassTree
+    trees: tuple[ClassTree, ...]
     function: KernelFunction
     vectors: Any
     start: npt.NDArray[np.int64]
     support: npt.NDArray[np.int64]
     coefficients: Array
     constants: Array
+    sigmoids: Sigmoids | None = None
 
     @classmethod
     def from_classifiers(
@@ -45,48 +53,136 @@ class KernelTree:
 
         ``original_row`` tells where each row of the sorted training set stood in the user's data.
         """
-        kernel = [c for c in classifiers if isinstance(c, KernelClassifier)]
-        lengths = np.zeros(tree.n_nodes, dtype=np.int64)
-        lengths[tree.internal_nodes] = [len(c.row_index) for c in kernel]
-        rows = np.concatenate([c.row_index for c in kernel])
-        start = np.concatenate([[0], np.cumsum(lengths)])
-        coefficients = np.concatenate([c.coefficients for c in kernel])
-        constants = np.zeros(tree.n_nodes)
-        constants[tree.internal_nodes] = [c.constant for c in kernel]
-        if function.kernel == "precomputed":
-            return cls(tree, function, None, start, original_row[rows], coefficients, constants)
-        used, support = np.unique(rows, return_inverse=True)
-        return cls(tree, function, X[used], start, support, coefficients, constants)
+        return cls.of_trees([(tree, classifiers)], function, X, original_row)
 
-    def leaves(self, X: Any) -> npt.NDArray[np.int32]:
-        """Return the leaf that each row reaches by the greedy walk."""
+    @classmethod
+    def of_trees(
+        cls,
+        grown: Sequence[tuple[ClassTree, Sequence[NodeClassifier]]],
+        function: KernelFunction,
+        X: Any,
+        original_row: npt.NDArray[np.int64],
+        *,
+        sigmoids: Sigmoids | None = None,
+    ) -> "KernelTree":
+        """Lay out several trees over the same classes."""
+        machines: dict[int, KernelClassifier] = {}
+        root = 0
+        for tree, classifiers in grown:
+            for node, classifier in zip(tree.internal_nodes.tolist(), classifiers, strict=True):
+                assert isinstance(classifier, KernelClassifier)
+                machines[root + node] = classifier
+            root += tree.n_nodes
+        nodes = list(machines)
+        lengths, constants = np.zeros(root, dtype=np.int64), np.zeros(root)
+        lengths[nodes] = [len(c.row_index) for c in machines.values()]
+        constants[nodes] = [c.constant for c in machines.values()]
+        rows = np.concatenate([c.row_index for c in machines.values()])
+        start = np.concatenate([[0], np.cumsum(lengths)])
+        coefficients = np.concatenate([c.coefficients for c in machines.values()])
+        trees = tuple(tree for tree, _ in grown)
+        if function.kernel == "precomputed":
+            return cls(trees, function, None, start, original_row[rows], coefficients, constants, sigmoids)
+        used, support = np.unique(rows, return_inverse=True)
+        return cls(trees, function, X[used], start, support, coefficients, constants, sigmoids)
+
+    def leaves(self, X: Any, n_threads: int = 1) -> npt.NDArray[np.int32]:
+        """Return the leaf of the first tree that each row reaches by the greedy walk.
+
+        Only support vectors on a row's path cost kernel values, and each of them one.
+        """
         leaf = np.zeros(X.shape[0], dtype=np.int32)
-        pending = [(0, np.arange(X.shape[0]))]
-        while pending:
-            node, rows = pending.pop()
-            if len(rows) == 0:
-                continue
-            if self.tree.is_leaf(node):
-                leaf[rows] = node
-                continue
-            positive = self.decisions(node, X, rows) > 0.0
-            pending.append((int(self.tree.children_right[node]), rows[~positive]))
-            pending.append((int(self.tree.children_left[node]), rows[positive]))
+        height = max(1, BLOCK_ENTRIES // max(1, len(np.unique(self.support))))
+
+        def walk(first: int, last: int) -> None:
+            for low in range(first, last, height):
+                rows = slice(low, min(last, low + height))
+                self._walk(X[rows], leaf[rows])
+
+        in_chunks(walk, X.shape[0], n_threads)
         return leaf
 
-    def decisions(self, node: int, X: Any, rows: npt.NDArray[np.int64]) -> Array:
-        """Return the decision values of one node for some rows."""
+    def _walk(self, X: Any, leaf: npt.NDArray[np.int32]) -> None:
+        tree = self.trees[0]
+        known = np.empty((X.shape[0], 0))
+        pending = [(0, np.arange(X.shape[0]), np.empty(0, dtype=np.int64), known)]
+        while pending:
+            node, rows, columns, known = pending.pop()
+            if len(rows) == 0:
+                continue
+            if tree.is_leaf(node):
+                leaf[rows] = node
+                continue
+            support, coefficients = self._machine(node)
+            new = np.setdiff1d(support, columns)
+            if len(new):
+                known = np.hstack([known, self._kernel_values(X[rows], new)])
+                columns = np.concatenate([columns, new])
+            order = np.argsort(columns)
+            place = order[np.searchsorted(columns, support, sorter=order)]
+            positive = known[:, place] @ coefficients + self.constants[node] > 0.0
+            children = int(tree.children_left[node]), int(tree.children_right[node])
+            for child, taken in zip(children, (positive, ~positive), strict=True):
+                below = None if tree.is_leaf(child) else known[taken]
+                pending.append((child, rows[taken], columns, np.empty((0, 0)) if below is None else below))
+
+    def _machine(self, node: int) -> tuple[npt.NDArray[np.int64], Array]:
         part = slice(self.start[node], self.start[node + 1])
-        support, coefficients = self.support[part], self.coefficients[part]
-        result = np.full(len(rows), self.constants[node])
+        return self.support[part], self.coefficients[part]
+
+    def _kernel_values(self, X: Any, support: npt.NDArray[np.int64]) -> Array:
+        if self.vectors is None:
+            return self.function.finish(X[:, support])
+        return self.function(X, self.vectors[support])
+
+    def decisions(self, X: Any, nodes: npt.NDArray[np.int64]) -> Array:
+        """Return the decision values of some nodes, one column each, by blocked matrix products."""
+        parts = [self._machine(node) for node in nodes.tolist()]
+        result = np.tile(self.constants[nodes], (X.shape[0], 1))
+        support = np.unique(np.concatenate([part for part, _ in parts]))
         if len(support) == 0:
             return result
-        height = max(1, BLOCK_ENTRIES // max(1, len(support)))
-        for first in range(0, len(rows), height):
-            chunk = rows[first : first + height]
-            if self.vectors is None:
-                values = self.function.finish(X[np.ix_(chunk, support)])
-            else:
-                values = self.function(X[chunk], self.vectors[support])
-            result[first : first + height] += values @ coefficients
+        columns = np.repeat(np.arange(len(nodes)), [len(part) for part, _ in parts])
+        rows = np.searchsorted(support, np.concatenate([part for part, _ in parts]))
+        values = np.concatenate([coefficients for _, coefficients in parts])
+        matrix = sp.csc_array((values, (rows, columns)), shape=(len(support), len(nodes)))
+        height = max(1, BLOCK_ENTRIES // len(support))
+        for first in range(0, X.shape[0], height):
+            block = slice(first, first + height)
+            result[block] += self._kernel_values(X[block], support) @ matrix
         return result
+
+    @cached_property
+    def forest_of_values(self) -> tuple[Any, ...]:
+        """A forest over rows that hold the decision values: machine i is the i-th unit vector."""
+        n_nodes = len(self.constants)
+        unit = [LinearClassifier(np.array([i]), np.ones(1), 0.0) for i in range(n_nodes)]
+        # One feature more keeps the machines sparse however few there are.
+        table = WeightTable.from_classifiers(unit, 4 * n_nodes)
+        return flat_forest(self.trees, table.arrays, table.scale, table.intercept, self.sigmoids)
+
+    @cached_property
+    def one_row_forest(self) -> tuple[Any, ...] | None:
+        """A forest that evaluates the kernel for one dense row, where that can be compiled; else None."""
+        if self.function.kernel not in ("rbf", "poly") or not isinstance(self.vectors, np.ndarray):
+            return None
+        f = self.function
+        numbers = (f.kernel == "rbf", float(f.gamma), float(f.degree), float(f.coef0), float(f.fit_intercept))
+        arrays = (self.start, self.support, self.coefficients, np.ascontiguousarray(self.vectors))
+        table = (*(read_only(array) for array in arrays), *numbers)
+        return flat_forest(self.trees, table, np.ones(len(self.constants)), self.constants, self.sigmoids)
+
+    def __getstate__(self) -> dict[str, Any]:
+        made = ("forest_of_values", "one_row_forest")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
+
+    def blocks(self, X: Any) -> Iterator[tuple[int, int, Any, tuple[Any, ...]]]:
+        """Yield parts of the rows, ``first:last``, as their decision values at all nodes together with the forest."""
+        n_nodes = len(self.constants)
+        internal = np.flatnonzero(np.concatenate([tree.children_left for tree in self.trees]) >= 0)
+        height = max(1, BLOCK_ENTRIES // n_nodes)
+        for first in range(0, X.shape[0], height):
+            last = min(X.shape[0], first + height)
+            values = np.zeros((last - first, n_nodes))
+            values[:, internal] = self.decisions(X[first:last], internal)
+            yield first, last, layout(values), self.forest_of_values

@@ -1,58 +1,107 @@
-"""A tree of linear classifiers as flat arrays."""
+"""A tree, or several, of linear machines as flat arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from margintree import kernels
 from margintree.class_tree import ClassTree
+from margintree.prediction.row_chunks import in_chunks
+from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier, NodeClassifier
-from margintree.solvers.linear_rows import layout
+from margintree.solvers.linear_rows import layout, read_only
 from margintree.solvers.node_rows import Matrix
 from margintree.solvers.solution import Array
 
 
 @dataclass(frozen=True, eq=False)
-class LinearTree:
-    """Weights of all nodes behind each other; node i has ``start[i]:start[i + 1]`` of them."""
+class Sigmoids:
+    """Calibrated log odds of every node: slope times the decision value, plus shift."""
 
-    tree: ClassTree
-    n_features: int
-    start: npt.NDArray[np.int64]
-    columns: npt.NDArray[np.int64]
-    weights: Array
-    intercepts: Array
+    slope: Array
+    shift: Array
+
+
+@dataclass(frozen=True, eq=False)
+class LinearTree:
+    """Nodes of one tree after those of another; machine i belongs to node i, leaves have none."""
+
+    trees: tuple[ClassTree, ...]
+    table: WeightTable
+    sigmoids: Sigmoids | None = None
 
     @classmethod
-    def from_classifiers(cls, tree: ClassTree, classifiers: Sequence[NodeClassifier], n_features: int) -> "LinearTree":
+    def from_classifiers(
+        cls, tree: ClassTree, classifiers: Sequence[NodeClassifier], n_features: int, *, prune: float = 0.0
+    ) -> "LinearTree":
         """Lay the classifiers of the internal nodes, given in preorder, out flat."""
-        linear = [c for c in classifiers if isinstance(c, LinearClassifier)]
-        lengths = np.zeros(tree.n_nodes, dtype=np.int64)
-        lengths[tree.internal_nodes] = [len(c.columns) for c in linear]
-        intercepts = np.zeros(tree.n_nodes)
-        intercepts[tree.internal_nodes] = [c.intercept for c in linear]
+        return cls.of_trees([(tree, classifiers)], n_features, prune=prune)
+
+    @classmethod
+    def of_trees(
+        cls,
+        grown: Sequence[tuple[ClassTree, Sequence[NodeClassifier]]],
+        n_features: int,
+        *,
+        prune: float = 0.0,
+        sigmoids: Sigmoids | None = None,
+    ) -> "LinearTree":
+        """Lay out several trees over the same classes."""
+        places: list[LinearClassifier | None] = []
+        for tree, classifiers in grown:
+            nodes: list[LinearClassifier | None] = [None] * tree.n_nodes
+            for node, classifier in zip(tree.internal_nodes.tolist(), classifiers, strict=True):
+                assert isinstance(classifier, LinearClassifier)
+                nodes[node] = classifier
+            places += nodes
         return cls(
-            tree,
-            n_features,
-            np.concatenate([[0], np.cumsum(lengths)]),
-            np.concatenate([c.columns for c in linear]),
-            np.concatenate([c.weights for c in linear]),
-            intercepts,
+            tuple(tree for tree, _ in grown), WeightTable.from_classifiers(places, n_features, prune=prune), sigmoids
         )
 
-    def leaves(self, X: Matrix) -> npt.NDArray[np.int32]:
-        """Return the leaf that each row reaches by the greedy walk."""
-        leaf = kernels.walk.greedy(
-            layout(X),
-            X.shape[0],
-            self.n_features,
-            self.tree.children_left,
-            self.tree.children_right,
-            self.start,
-            self.columns,
-            self.weights,
-            self.intercepts,
-        )
-        return np.asarray(leaf)
+    @cached_property
+    def forest(self) -> tuple[Any, ...]:
+        """What the compiled loops read; see ``margintree.kernels.walk``."""
+        return flat_forest(self.trees, self.table.arrays, self.table.scale, self.table.intercept, self.sigmoids)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # The forest is made of views of the rest.
+        return {name: value for name, value in self.__dict__.items() if name != "forest"}
+
+    def blocks(self, X: Matrix) -> Iterator[tuple[int, int, Any, tuple[Any, ...]]]:
+        """Yield parts of the rows, ``first:last``, as the compiled loops read them together with the forest."""
+        yield 0, X.shape[0], layout(X), self.forest
+
+    def leaves(self, X: Matrix, n_threads: int = 1) -> npt.NDArray[np.int32]:
+        """Return the leaf of the first tree that each row reaches by the greedy walk."""
+        rows, leaf = layout(X), np.empty(X.shape[0], dtype=np.int32)
+        in_chunks(lambda first, last: kernels.walk.greedy(rows, first, last, self.forest, leaf), len(leaf), n_threads)
+        return leaf
+
+
+def flat_forest(
+    trees: Sequence[ClassTree], table: Any, scale: Array, intercept: Array, sigmoids: Sigmoids | None
+) -> tuple[Any, ...]:
+    """Return the arrays of several trees behind each other."""
+    roots = np.concatenate([[0], np.cumsum([tree.n_nodes for tree in trees])])
+    left: list[npt.NDArray[np.int64]] = []
+    right: list[npt.NDArray[np.int64]] = []
+    leaf_class: list[npt.NDArray[np.int64]] = []
+    for tree, root in zip(trees, roots[:-1].tolist(), strict=True):
+        for children, collected in ((tree.children_left, left), (tree.children_right, right)):
+            collected.append(np.where(children >= 0, children.astype(np.int64) + root, -1))
+        leaf_class.append(tree.leaf_class.astype(np.int64))
+    plain = np.zeros(len(scale))
+    slope, shift = (plain + 1.0, plain) if sigmoids is None else (sigmoids.slope, sigmoids.shift)
+    numbers = (np.concatenate(left), np.concatenate(right), np.concatenate(leaf_class))
+    return (
+        read_only(roots),
+        *(read_only(array) for array in numbers),
+        table,
+        *(read_only(array) for array in (scale, intercept, slope, shift)),
+        len(trees),
+        int(roots[-1]),
+    )

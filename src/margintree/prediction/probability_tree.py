@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from margintree import kernels
-from margintree.prediction.linear_tree import LinearTree
+from margintree.class_tree import ClassTree
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.node_rows import Matrix
 from margintree.solvers.solution import Array
@@ -17,8 +17,26 @@ BLOCK_ENTRIES = 2**23
 
 
 @dataclass(frozen=True, eq=False)
-class ProbabilityTree(LinearTree):
-    """A linear tree whose node values are v = 1/2 - f(x), with f(x) the probability of the right side."""
+class ProbabilityTree:
+    """A linear tree whose node values are v = 1/2 - f(x), with f(x) the probability of the right side.
+
+    Weights of all nodes lie behind each other; node i has ``start[i]:start[i + 1]`` of them.
+    """
+
+    tree: ClassTree
+    n_features: int
+    start: npt.NDArray[np.int64]
+    columns: npt.NDArray[np.int64]
+    weights: Array
+    intercepts: Array
+
+    def leaves(self, X: Matrix, n_threads: int = 1) -> npt.NDArray[np.int32]:
+        """Return the leaf that each row reaches by the greedy walk."""
+        tree = self.tree
+        leaf = kernels.paths.greedy(
+            layout(X), X.shape[0], self.n_features, tree.children_left, tree.children_right, *self._flat()
+        )
+        return np.asarray(leaf)
 
     def probabilities(self, X: Matrix) -> Array:
         """Return P(class | row) for every row and class; each row sums to 1."""

@@ -35,9 +35,15 @@ class KernelSource:
     def __init__(self, function: KernelFunction, X: Any, cache_size: float) -> None:
         self.function = function
         self.X = X
+        self.cache_size = cache_size
         self.max_entries = int(cache_size * MEGABYTE / 8)
         everything = np.arange(X.shape[0])
         self._gram = self._values(everything, everything) if self.fits(X.shape[0]) else None
+
+    def part(self, rows: Index) -> "KernelSource":
+        """Return the source of some of the rows alone."""
+        X = self.X[np.ix_(rows, rows)] if self.function.kernel == "precomputed" else self.X[rows]
+        return KernelSource(self.function, X, self.cache_size)
 
     def fits(self, n_rows: int) -> bool:
         """Tell whether a square matrix over ``n_rows`` fits into the cache."""

@@ -4,6 +4,9 @@ No kernel matrix exists here. A node keeps a copy of its own rows that has only 
 that the deep nodes of a sparse problem work on small arrays.
 """
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
@@ -31,12 +34,34 @@ POLISH_TOL = 1e-12
 DENSE_CLASS_VECTORS = 2**15
 
 
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """CSR arrays of a node's own rows; a scipy matrix costs more to set up than a small node costs to solve."""
+
+    indptr: npt.NDArray[np.int64]
+    indices: npt.NDArray[np.int32]
+    data: Array
+    shape: tuple[int, int]
+
+    @property
+    def nnz(self) -> int:
+        return len(self.data)
+
+    def toarray(self) -> Array:
+        """Return the rows dense."""
+        return np.asarray(kernels.gather.dense(self.indptr, self.indices, self.data, self.shape[1]))
+
+    def matrix(self) -> sp.csr_array:
+        """Return the rows as a scipy matrix."""
+        return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
+
+
 class LinearRows(NodeRows):
     """Rows with phi(x) = x.
 
     Parameters
     ----------
-    features : ndarray or csr_array of shape (n_rows, n_columns)
+    features : ndarray, SparseRows or csr_array of shape (n_rows, n_columns)
         The node's own copy, without unused columns, with the constant column where there is one.
     columns : ndarray of shape (n_columns,)
         Which column of the training matrix each one is.
@@ -46,7 +71,7 @@ class LinearRows(NodeRows):
 
     def __init__(
         self,
-        features: Matrix,
+        features: Matrix | SparseRows,
         columns: npt.NDArray[np.int64],
         class_start: npt.NDArray[np.int64],
         ridge: Array,
@@ -54,9 +79,9 @@ class LinearRows(NodeRows):
     ) -> None:
         super().__init__(class_start, ridge, seed)
         n_rows, n_columns = features.shape
-        if sp.issparse(features) and n_columns <= NEWTON_FEATURES and features.nnz >= DENSE_SHARE * n_rows * n_columns:
-            features = features.toarray()
-        self.features = features
+        if not isinstance(features, np.ndarray) and n_columns <= NEWTON_FEATURES:
+            features = features.toarray() if features.nnz >= DENSE_SHARE * n_rows * n_columns else features
+        self.features: Any = features
         self.columns = columns
         self._rows = layout(features)
         self._squared_norms = kernels.rows.squared_norms(self._rows, n_rows)
@@ -147,7 +172,7 @@ class LinearRows(NodeRows):
         selection = sp.csr_array(
             (coefficients, np.arange(self.n_rows), self.class_start), shape=(self.n_classes, self.n_rows)
         )
-        return selection @ self.features
+        return selection @ (self.features.matrix() if isinstance(self.features, SparseRows) else self.features)
 
     def class_gram(self, coefficients: Array) -> Array:
         vectors = self.class_vectors(coefficients)
@@ -163,7 +188,7 @@ class LinearRows(NodeRows):
         return self.class_vectors(self.mean_coefficients())
 
 
-def layout(features: Matrix) -> tuple[npt.NDArray[np.generic], ...]:
+def layout(features: Matrix | SparseRows) -> tuple[npt.NDArray[np.generic], ...]:
     """Return the arrays that the compiled loops read; see ``margintree.kernels.rows``.
 
     They are read-only views, so that a user's read-only array and a writable one run the same

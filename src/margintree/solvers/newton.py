@@ -26,15 +26,17 @@ def newton(
     *,
     alpha: Array | None = None,
     dual: float = -np.inf,
+    offset: Array | float = 0.0,
 ) -> tuple[int, Array, Array, Array, float, float]:
     """Minimise from ``weights``; return iterations, weights, alpha, decisions, primal and dual value.
 
     The dual point is a_j = max(0, 1 - t_j w'x_j) / r_j. Its weight vector is w minus the gradient of
     the primal, which is at hand, so the duality gap costs nothing. ``alpha`` and ``dual`` are a dual point that is
-    known already; it is kept where Newton's steps find none better.
+    known already; it is kept where Newton's steps find none better. ``offset`` is added to every w'x_j.
     """
     best_dual, best_alpha = dual, np.zeros_like(signs) if alpha is None else alpha
-    decision = features @ weights
+    decision = features @ weights + offset
+    margins = 1.0 - signs * offset
     for n_iter in range(max_iter + 1):
         slack = np.maximum(0.0, 1.0 - signs * decision)
         present = slack / ridge
@@ -42,7 +44,7 @@ def newton(
         support = np.flatnonzero(slack)
         rows = features[support]
         dual_weights = (present[support] * signs[support]) @ rows
-        value = present.sum() - 0.5 * (dual_weights @ dual_weights + slack @ present)
+        value = float(present @ margins - 0.5 * (dual_weights @ dual_weights + slack @ present))
         if value > best_dual:
             best_dual, best_alpha = value, present
         if primal - best_dual <= tol * primal or best_dual > cutoff or n_iter == max_iter:

@@ -10,7 +10,7 @@ from margintree import kernels
 from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
 from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import KernelSource
-from margintree.solvers.linear_rows import LinearRows, layout
+from margintree.solvers.linear_rows import LinearRows, SparseRows, layout
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, SVMSolution
 
@@ -32,6 +32,7 @@ class TrainingSet(ABC):
 
     def __init__(self, class_start: Index, sample_weight: Array, cost: Array) -> None:
         self.class_start = class_start
+        self.sample_weight = sample_weight
         self.sizes = np.add.reduceat(sample_weight, class_start[:-1])
         self.ridge = 1.0 / cost
 
@@ -60,6 +61,10 @@ class TrainingSet(ABC):
         """Return any rows, grouped: group k is ``class_start[k] : class_start[k + 1]`` of ``row_index``."""
 
     @abstractmethod
+    def part(self, row_index: Index, class_start: Index) -> "TrainingSet":
+        """Return a training set of some of the rows, sorted by class."""
+
+    @abstractmethod
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> NodeClassifier:
         """Return what prediction needs of a node's solution."""
 
@@ -81,7 +86,7 @@ class LinearTrainingSet(TrainingSet):
 
     def select(self, row_index: Index, class_start: Index, seed: int) -> LinearRows:
         n_columns = self.X.shape[1]
-        features: Matrix
+        features: Matrix | SparseRows
         if isinstance(self.X, np.ndarray):
             columns = np.arange(n_columns)
             features = np.empty((len(row_index), n_columns + self.fit_intercept))
@@ -94,10 +99,12 @@ class LinearTrainingSet(TrainingSet):
             indptr, indices, values = kernels.gather.gather(
                 indptr, indices, values, row_index, columns, stored, n_columns, self.fit_intercept
             )
-            features = sp.csr_array(
-                (values, indices, indptr), shape=(len(row_index), len(columns) + self.fit_intercept), copy=False
-            )
+            features = SparseRows(indptr, indices, values, (len(row_index), len(columns) + self.fit_intercept))
         return LinearRows(features, columns, class_start, self.ridge[row_index], seed)
+
+    def part(self, row_index: Index, class_start: Index) -> "LinearTrainingSet":
+        weight, cost = self.sample_weight[row_index], 1.0 / self.ridge[row_index]
+        return LinearTrainingSet(self.X[row_index], class_start, weight, cost, fit_intercept=self.fit_intercept)
 
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> LinearClassifier:
         assert isinstance(rows, LinearRows)
@@ -120,6 +127,10 @@ class KernelTrainingSet(TrainingSet):
 
     def select(self, row_index: Index, class_start: Index, seed: int) -> KernelRows:
         return KernelRows(self.source, row_index, class_start, self.ridge[row_index], seed)
+
+    def part(self, row_index: Index, class_start: Index) -> "KernelTrainingSet":
+        weight, cost = self.sample_weight[row_index], 1.0 / self.ridge[row_index]
+        return KernelTrainingSet(self.source.part(row_index), class_start, weight, cost)
 
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> KernelClassifier:
         assert isinstance(rows, KernelRows)

@@ -24,6 +24,10 @@ from margintree.splits.exhaustive import all_labellings
 from margintree.splits.neighbourhood import improve
 from margintree.splits.node import NodeProblem, SplitResult, canonical, require_positive
 
+# Nodes with a smaller share of all rows search their lists with less patience, but never with less than this.
+FULL_PATIENCE_SHARE = 0.1
+LEAST_PATIENCE = 2
+
 
 @dataclass(frozen=True)
 class BestFirstSplit:
@@ -37,8 +41,9 @@ class BestFirstSplit:
         Classes up to which the neighbours of a labelling are searched.
     patience : int or None, default=25
         The search ends after this many SVMs in a row that brought nothing better. The search of neighbours
-        takes the node's share of it, so that it costs the same on every level of the tree. With None it goes
-        on until the optimum is proved, where labellings are listed.
+        takes the node's share of it, so that it costs the same on every level of the tree; that of a list takes
+        less at nodes with fewer than a tenth of all rows. With None it goes on until the optimum is proved, where
+        labellings are listed.
     n_directions : int, default=1
         Principal directions of the class means that give the first labellings of a list, beside balanced 2-means.
     search_tol : float, default=5e-3
@@ -79,16 +84,22 @@ class BestFirstSplit:
 
     def _search_list(self, node: NodeProblem, tol: float) -> SplitResult:
         search = _ListSearch(node, tol)
+        patience = self._patience_for_list(node)
         # Three classes or fewer have no more labellings than seeds.
         if node.n_classes > 3:
             for seed in mean_seeds(node, self.n_directions):
                 search.follow(seed)
-        while search.is_open.any() and (self.patience is None or search.waited < self.patience):
+        while search.is_open.any() and (patience is None or search.waited < patience):
             index = search.lowest()
             if search.best is not None and search.bounds[index] >= (1.0 - self.slack) * search.best.objective:
                 break
             search.solve(index)
         return search.result()
+
+    def _patience_for_list(self, node: NodeProblem) -> int | None:
+        if self.patience is None or node.share >= FULL_PATIENCE_SHARE:
+            return self.patience
+        return max(min(LEAST_PATIENCE, self.patience), round(self.patience * node.share / FULL_PATIENCE_SHARE))
 
 
 class _ListSearch:

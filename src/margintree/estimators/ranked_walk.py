@@ -1,0 +1,151 @@
+"""Ranked classes and probabilities from a tree with calibrated sigmoids."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.metaestimators import available_if
+
+from margintree.estimators.tree_walk import TreeWalker
+from margintree.prediction.probability_tree import ProbabilityTree
+from margintree.prediction.ranker import Ranker
+from margintree.prediction.single_instance import SingleInstancePredictor
+
+
+def _is_calibrated(estimator: "RankedWalker") -> bool:
+    if estimator.calibration_folds == 0:
+        raise AttributeError(
+            "Probabilities and rankings need calibrated sigmoids, which calibration_folds=0 leaves out. "
+            "Set calibration_folds=3 and fit again."
+        )
+    return True
+
+
+def _gives_scores(estimator: "RankedWalker") -> bool:
+    # scikit-learn compares decision_function with predict_proba on plain rows where an estimator has both, which kernel
+    # values are not; the probabilities say the same.
+    return _is_calibrated(estimator) and not estimator._is_pairwise
+
+
+class RankedWalker(TreeWalker):
+    """A tree whose nodes give probabilities, walked greedily, with a beam, or along all paths."""
+
+    walk: str
+    calibration_folds: int
+    _ranker: Ranker | None
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With ``kernel="precomputed"`` the kernel values between the rows and all training rows.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        if self._walks_greedily():
+            return super().predict(X)
+        classes, _, _ = self._top(X, 1)
+        return np.asarray(self.classes_[classes[:, 0]])
+
+    @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
+    def predict_top_k(self, X: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        """Return the k most probable classes of each row and their probabilities, the best first.
+
+        The walk is the beam, as wide as ``beam_width`` and k, unless ``walk="all"``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        k : int
+            At most the number of classes.
+
+        Returns
+        -------
+        classes : ndarray of shape (n_samples, k)
+        probabilities : ndarray of shape (n_samples, k)
+        """
+        rows = self._checked_rows(X)
+        k = checked_k(k, len(self.classes_))
+        classes, scores, _ = self._fitted_ranker().top(rows, k, self._n_threads())
+        return np.asarray(self.classes_[classes]), scores
+
+    @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the probability of every class, from a walk along all paths; rows sum to 1.
+
+        ``predict`` returns the class with the highest one for ``walk="all"``, and nearly always for "beam".
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+        """
+        rows = self._checked_rows(X)
+        return self._fitted_ranker().probabilities(rows, self._n_threads())
+
+    @available_if(_gives_scores)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the logarithms of the probabilities; with two classes the log odds of the second.
+
+        Not for ``kernel="precomputed"``, which has ``predict_proba``.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes), or (n_samples,) with two classes
+        """
+        # The smallest positive number stands for a probability that rounds to zero.
+        scores = np.log(np.maximum(self.predict_proba(X), np.finfo(np.float64).tiny))
+        return np.asarray(scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores)
+
+    def n_evaluations(self, X: Any) -> npt.NDArray[np.int64]:
+        """Return how many decision functions the prediction of each row evaluates: nodes and scorers of leaves.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+        """
+        if self._walks_greedily():
+            return super().n_evaluations(X)
+        return self._top(X, 1)[2]
+
+    def single_instance(self) -> SingleInstancePredictor:
+        """Return a predictor for one row at a time, without the cost of validating a batch.
+
+        Returns
+        -------
+        SingleInstancePredictor
+            ``predict(x)`` for a dense row, ``predict(indices, values)`` for a sparse one; likewise ``predict_top_k``
+            and ``predict_proba``. It is read-only and may be shared between threads.
+        """
+        self._check_fitted()
+        assert not isinstance(self._model, ProbabilityTree)
+        return SingleInstancePredictor.of(
+            self._model, self._ranker, self.classes_, int(self.n_features_in_), is_greedy=self._walks_greedily()
+        )
+
+    def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
+        if self._walks_greedily():
+            return super()._leaves(X)
+        return np.asarray(self.tree_.leaf_of_class[self._top(X, 1)[0][:, 0]])
+
+    def _walks_greedily(self) -> bool:
+        return self.walk == "greedy"
+
+    def _top(self, X: Any, k: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+        rows = self._checked_rows(X)
+        return self._fitted_ranker().top(rows, k, self._n_threads())
+
+    def _fitted_ranker(self) -> Ranker:
+        if self._ranker is None:
+            raise AttributeError("The model was fitted with calibration_folds=0. Fit again with calibration_folds=3.")
+        return self._ranker
+
+
+def checked_k(k: int, n_classes: int) -> int:
+    """Return k as an integer between 1 and the number of classes, or tell what is wrong with it."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= n_classes:
+        raise ValueError(f"k must be a whole number from 1 to the number of classes, {n_classes}. Got {k!r}.")
+    return int(k)

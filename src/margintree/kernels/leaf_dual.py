@@ -1,0 +1,229 @@
+"""Scorers of leaves: linear L2-loss machines that start from an offset, one per class.
+
+Class k sees the rows whose candidates include it, each with an offset o_j, the score that it has already:
+
+    min_v  1/2 |v|^2 + 1/2 sum_j max(0, 1 - t_j (v'x_j + o_j))^2 / r_j
+
+which is the problem of ``linear_dual`` with the margin 1 - t_j o_j in place of 1. So is the way of
+solving it.
+"""
+
+import numpy as np
+from numba.extending import overload
+
+from margintree.kernels.compile import OPTIONS, compiled
+from margintree.kernels.linear_dual import shuffle
+from margintree.kernels.rows import _layout, row_add, row_clear, row_dot
+
+
+@compiled
+def solve_with_margins(rows, row_index, signs, margins, ridge, squared_norms, weights, tol, max_iter, seed):
+    """Add the solution to ``weights``, which are zero where the rows have entries; return epochs and relative gap."""
+    n = row_index.shape[0]
+    alpha = np.zeros(n)
+    order = np.arange(n)
+    n_active = n
+    state = np.array([np.uint64(seed) | np.uint64(1)])
+    shrink_above, trigger = np.inf, tol
+    squared_norm, gap = 0.0, 0.0
+    for n_iter in range(1, max_iter + 1):
+        shuffle(order, n_active, state)
+        highest, hinge, position = 0.0, 0.0, 0
+        while position < n_active:
+            j = order[position]
+            i = row_index[j]
+            slack = margins[j] - signs[j] * row_dot(rows, i, weights)
+            gradient = ridge[i] * alpha[j] - slack
+            if alpha[j] == 0.0 and gradient > shrink_above:
+                n_active -= 1
+                order[position] = order[n_active]
+                order[n_active] = j
+                continue
+            if slack > 0.0:
+                hinge += slack * slack / ridge[i]
+            if alpha[j] > 0.0 or gradient < 0.0:
+                highest = max(highest, gradient)
+                before = alpha[j]
+                alpha[j] = max(0.0, before - gradient / (squared_norms[i] + ridge[i]))
+                step = alpha[j] - before
+                if step != 0.0:
+                    # |w + s t x|^2 = |w|^2 + 2 s t w'x + s^2 |x|^2, so the norm costs no pass over the weights.
+                    squared_norm += step * (2.0 * (margins[j] - slack) + step * squared_norms[i])
+                    row_add(rows, i, step * signs[j], weights)
+            position += 1
+        shrink_above = highest if highest > 0.0 else np.inf
+        dual = -0.5 * squared_norm
+        for j in range(n):
+            dual += alpha[j] * (margins[j] - 0.5 * ridge[row_index[j]] * alpha[j])
+        primal = 0.5 * (squared_norm + hinge)
+        gap = (primal - dual) / primal if primal > 0.0 else 0.0
+        if gap > trigger and n_iter < max_iter:
+            continue
+        hinge = 0.0
+        for j in range(n):
+            slack = margins[j] - signs[j] * row_dot(rows, row_index[j], weights)
+            if slack > 0.0:
+                hinge += slack * slack / ridge[row_index[j]]
+        primal = 0.5 * (squared_norm + hinge)
+        gap = (primal - dual) / primal if primal > 0.0 else 0.0
+        if gap <= tol:
+            return n_iter, gap
+        n_active, shrink_above = n, np.inf
+        trigger *= 0.7
+    return max_iter, gap
+
+
+@compiled
+def class_projections(rows, n_features, class_start, weights, squared_norms, pair_start, pair_row, result):
+    """Fill m_k'x_j / |m_k| for the pairs of row and class, m_k being the weighted sum of the rows of class k.
+
+    For a row of the class itself the sum is taken without the row (without one of it, where it weighs more), so that
+    the projection is what a new row like it would get. A sum of nothing projects to zero.
+    """
+    total = np.zeros(n_features)
+    for k in range(class_start.shape[0] - 1):
+        for i in range(class_start[k], class_start[k + 1]):
+            row_add(rows, i, weights[i], total)
+        squared_norm = 0.0
+        for i in range(class_start[k], class_start[k + 1]):
+            squared_norm += weights[i] * row_dot(rows, i, total)
+        for j in range(pair_start[k], pair_start[k + 1]):
+            i = pair_row[j]
+            product, length = row_dot(rows, i, total), squared_norm
+            if class_start[k] <= i < class_start[k + 1]:
+                own = min(1.0, weights[i])
+                length += own * (own * squared_norms[i] - 2.0 * product)
+                product -= own * squared_norms[i]
+            # What rounding leaves of a row taken from itself is nothing.
+            result[j] = product / np.sqrt(length) if length > 1e-12 * squared_norm else 0.0
+        for i in range(class_start[k], class_start[k + 1]):
+            row_clear(rows, i, total)
+
+
+def _take_out(rows, row_index, work, columns, values, n_taken):
+    """Move the entries of ``work`` that the given rows can have to ``columns`` and ``values``; return their number."""
+    raise TypeError("_take_out is for compiled code only")
+
+
+@overload(_take_out, jit_options=OPTIONS)
+def _take_out_of(rows, row_index, work, columns, values, n_taken):
+    def dense(rows, row_index, work, columns, values, n_taken):
+        for c in range(work.shape[0]):
+            if work[c] != 0.0:
+                columns[n_taken], values[n_taken] = c, work[c]
+                work[c] = 0.0
+                n_taken += 1
+        return n_taken
+
+    def sparse(rows, row_index, work, columns, values, n_taken):
+        indptr, indices, _ = rows
+        for i in row_index:
+            for p in range(indptr[i], indptr[i + 1]):
+                c = indices[p]
+                if work[c] != 0.0:
+                    columns[n_taken], values[n_taken] = c, work[c]
+                    work[c] = 0.0
+                    n_taken += 1
+        return n_taken
+
+    return sparse if _layout(rows) == "sparse" else dense
+
+
+@compiled
+def solve_leaf(
+    rows, members, weights, mean_weight, row_index, signs, offsets, ridge, squared_norms, work, tol, max_iter, seed
+):
+    """Return the columns and weights of one scorer: its solution plus ``mean_weight`` times the class mean's direction.
+
+    ``members`` are the rows of the class that count for the mean, a part of ``row_index``. ``work`` has two rows of
+    zeros, as long as a row is wide, and is left so.
+    """
+    margins = 1.0 - signs * offsets
+    n_iter, gap = solve_with_margins(
+        rows, row_index, signs, margins, ridge, squared_norms, work[0], tol, max_iter, seed
+    )
+    if mean_weight != 0.0:
+        squared_norm = 0.0
+        for i in members:
+            row_add(rows, i, weights[i], work[1])
+        for i in members:
+            squared_norm += weights[i] * row_dot(rows, i, work[1])
+        for i in members:
+            row_clear(rows, i, work[1])
+        if squared_norm > 0.0:
+            for i in members:
+                row_add(rows, i, weights[i] * mean_weight / np.sqrt(squared_norm), work[0])
+    # Each column is taken once, so there are at most as many as stored values and as columns.
+    room = 0
+    for i in row_index:
+        room += _row_size(rows, i)
+    room = min(room, work.shape[1])
+    columns, values = np.empty(room, dtype=np.int64), np.empty(room)
+    n_taken = _take_out(rows, row_index, work[0], columns, values, 0)
+    order = np.argsort(columns[:n_taken])
+    return columns[order], values[order], n_iter, gap
+
+
+def _row_size(rows, i):
+    """Return the number of stored values of row ``i``."""
+    raise TypeError("_row_size is for compiled code only")
+
+
+@overload(_row_size, jit_options=OPTIONS)
+def _row_size_of(rows, i):
+    def dense(rows, i):
+        return rows[0].shape[1]
+
+    def sparse(rows, i):
+        return np.int64(rows[0][i + 1] - rows[0][i])
+
+    return sparse if _layout(rows) == "sparse" else dense
+
+
+@compiled
+def fit_blend(features, signs, weights, penalty, max_iter):
+    """Minimise penalty / 2 |b|^2 + 1/2 sum_j weights_j max(0, 1 - signs_j features_j'b)^2 by Newton's method.
+
+    The loss is piecewise quadratic, so the steps end at the exact minimum once the rows with a loss stay the same;
+    a step that does not lower the loss is halved.
+    """
+    n, d = features.shape
+    blend, trial = np.zeros(d), np.zeros(d)
+    loss = np.inf
+    step = np.zeros(d)
+    for _ in range(max_iter):
+        factor = 1.0
+        improved = False
+        for _ in range(30):
+            trial[:] = blend + factor * step
+            new = 0.5 * penalty * np.dot(trial, trial)
+            for j in range(n):
+                slack = 1.0 - signs[j] * _inner(features[j], trial)
+                if slack > 0.0:
+                    new += 0.5 * weights[j] * slack * slack
+            if new < loss:
+                improved = True
+                break
+            factor *= 0.5
+        if not improved:
+            break
+        blend[:], loss = trial, new
+        gradient, curvature = penalty * blend, penalty * np.eye(d)
+        for j in range(n):
+            row = features[j]
+            slack = 1.0 - signs[j] * _inner(row, blend)
+            if slack > 0.0:
+                for a in range(d):
+                    gradient[a] -= weights[j] * slack * signs[j] * row[a]
+                    for b in range(d):
+                        curvature[a, b] += weights[j] * row[a] * row[b]
+        step = -np.linalg.solve(curvature, gradient)
+    return blend
+
+
+@compiled
+def _inner(a, b):
+    total = 0.0
+    for j in range(a.shape[0]):
+        total += a[j] * b[j]
+    return total

@@ -1,0 +1,42 @@
+"""Bare pointers to arrays, for loops that pass many of them around.
+
+A tuple of arrays costs a reference count up and down for every array each time it is taken apart, which
+took longer than the lookups of a whole walk. Pointers cost nothing. The caller's arguments outlive the
+call, so the outermost function may hand them on like that; an array that a function makes itself must
+stay one.
+"""
+
+from numba.core import types
+from numba.extending import intrinsic
+
+
+def _bare(kind):
+    if isinstance(kind, types.BaseTuple):
+        return types.Tuple([_bare(part) for part in kind])
+    return types.CPointer(kind.dtype) if _is_flat(kind) else kind
+
+
+def _is_flat(kind):
+    return isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout == "C"
+
+
+@intrinsic
+def pointers(typing_context, value):
+    """Return the pointer of a flat array; of a tuple, the tuple of them. Anything else stays what it is."""
+    bare = _bare(value)
+
+    def codegen(context, builder, signature, args):
+        return _data(context, builder, value, args[0])
+
+    return bare(value), codegen
+
+
+def _data(context, builder, kind, value):
+    if isinstance(kind, types.BaseTuple):
+        parts = [_data(context, builder, part, builder.extract_value(value, i)) for i, part in enumerate(kind)]
+        return context.make_tuple(builder, _bare(kind), parts)
+    if _is_flat(kind):
+        return context.make_array(kind)(context, builder, value).data
+    if context.enable_nrt:
+        context.nrt.incref(builder, kind, value)
+    return value

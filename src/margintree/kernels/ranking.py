@@ -1,0 +1,181 @@
+"""Rank the classes of a row: candidates from the trees, then scorers of the leaves among them.
+
+``scorers`` is the tuple ``(table, scale, intercept, path_weight, temperature, n_scorers)``: candidate k
+gets the score path_weight * (its path score) + scale[k] * (its inner product) + intercept[k]. Where there
+are no scorers the path score ranks by itself.
+
+Candidates share the probability that their paths have together; within it they get parts by the
+softmax of their scores times the temperature.
+"""
+
+import numpy as np
+
+from margintree.kernels.compile import compiled
+from margintree.kernels.pointers import pointers
+from margintree.kernels.tables import room_for_hits, table_dot
+from margintree.kernels.walk import all_paths, beam, keep
+
+
+@compiled
+def candidates(rows, i, forest, width, classes, scores, work):
+    """List the best classes of one row by path score; return their number and the machines evaluated.
+
+    ``width`` 0 follows all paths. Several trees count by the mean of their path scores; a class that one of
+    them did not list gets the lowest score on that list, above which it cannot be.
+    """
+    work_nodes, work_scores, node_scores, class_scores, tree_classes, tree_scores, hits = work
+    roots = forest[0]
+    n_trees = forest[9]
+    n_evaluations, size = 0, classes.shape[0]
+    if width > 0 and n_trees == 1:
+        return beam(rows, i, forest, roots[0], width, classes, scores, 0, size, work_nodes, work_scores, hits)
+    class_scores[:] = 0.0
+    if width == 0:
+        for t in range(n_trees):
+            n_evaluations += all_paths(rows, i, forest, roots[t], roots[t + 1], node_scores, class_scores, hits)
+        n_found = 0
+        for k in range(class_scores.shape[0]):
+            n_found = keep(classes, scores, 0, size, n_found, k, class_scores[k] / n_trees)
+        return n_found, n_evaluations
+    listed = np.empty(n_trees, dtype=np.int64)
+    for t in range(n_trees):
+        listed[t], count = beam(
+            rows, i, forest, roots[t], width, tree_classes, tree_scores, t * size, size, work_nodes, work_scores, hits
+        )
+        n_evaluations += count
+    return _mean_of_lists(listed, size, tree_classes, tree_scores, classes, scores), n_evaluations
+
+
+@compiled
+def _mean_of_lists(listed, size, tree_classes, tree_scores, classes, scores):
+    """Merge the lists of the trees, which have room for ``size`` each; see ``candidates``."""
+    n_trees, n_found = listed.shape[0], 0
+    floor = 0.0
+    for t in range(n_trees):
+        floor += tree_scores[t * size + listed[t] - 1]
+    for t in range(n_trees):
+        for j in range(t * size, t * size + listed[t]):
+            k = tree_classes[j]
+            total, is_new = floor, True
+            for u in range(n_trees):
+                for m in range(u * size, u * size + listed[u]):
+                    if tree_classes[m] == k:
+                        is_new = is_new and u >= t
+                        total += tree_scores[m] - tree_scores[u * size + listed[u] - 1]
+                        break
+            if is_new:
+                n_found = keep(classes, scores, 0, size, n_found, k, total / n_trees)
+    return n_found
+
+
+@compiled
+def workspace(rows, first, last, forest, width, n_classes, size):
+    """Return the arrays that ``candidates`` writes on; one set serves many rows."""
+    n_trees = forest[9]
+    follows_all = width == 0
+    return (
+        np.empty(2 * width, dtype=np.int64),
+        np.empty(2 * width),
+        np.empty(forest[10] if follows_all else 0),
+        np.empty(n_classes if follows_all else 0),
+        np.empty(0 if follows_all else n_trees * size, dtype=np.int64),
+        np.empty(0 if follows_all else n_trees * size),
+        room_for_hits(rows, forest[4], first, last),
+    )
+
+
+@compiled
+def rank(rows, i, scorers, classes, scores, n_found, hits):
+    """Turn the path scores of the candidates into probabilities, sorted; return the scorers evaluated."""
+    table, scale, intercept, path_weight, temperature, n_scorers = scorers
+    mass, highest = 0.0, -np.inf
+    n_scored = n_found if n_scorers > 0 else 0
+    for j in range(n_found):
+        mass += np.exp(scores[j])
+        if n_scored > 0:
+            k = classes[j]
+            own = scale[k] * table_dot(rows, i, table, k, hits) + intercept[k]
+            scores[j] = temperature * (path_weight * scores[j] + own)
+        highest = max(highest, scores[j])
+    total = 0.0
+    for j in range(n_found):
+        total += np.exp(scores[j] - highest)
+    for j in range(n_found):
+        probability = min(mass, 1.0) * np.exp(scores[j] - highest) / total
+        k = classes[j]
+        keep(classes, scores, 0, j + 1, j, k, probability)
+    return n_scored
+
+
+@compiled
+def top(rows, first, last, order, forest, scorers, width, n_classes, size, classes, scores, n_evaluations):
+    """Fill rows ``order[first:last]`` of ``classes`` and ``scores`` with the best of ``size`` candidates.
+
+    Places beyond the number of candidates get class -1 and probability 0.
+    """
+    rows_, forest_, scorers_ = pointers(rows), pointers(forest), pointers(scorers)
+    work = workspace(rows_, 0, order.shape[0], forest_, width, n_classes, size)
+    row_classes = np.empty(size, dtype=np.int64)
+    row_scores = np.empty(size)
+    n_asked = classes.shape[1]
+    for r in range(first, last):
+        i = order[r]
+        n_found, count = candidates(rows_, i, forest_, width, row_classes, row_scores, work)
+        n_evaluations[i] = count + rank(rows_, i, scorers_, row_classes, row_scores, n_found, work[6])
+        for j in range(n_asked):
+            classes[i, j] = row_classes[j] if j < n_found else -1
+            scores[i, j] = row_scores[j] if j < n_found else 0.0
+
+
+@compiled
+def paths_of(rows, first, last, forest, width, n_classes, classes, scores):
+    """Fill rows ``first:last`` with the candidates and their path scores, without scorers."""
+    rows_, forest_ = pointers(rows), pointers(forest)
+    work = workspace(rows_, first, last, forest_, width, n_classes, classes.shape[1])
+    for i in range(first, last):
+        n_found, _ = candidates(rows_, i, forest_, width, classes[i], scores[i], work)
+        for j in range(n_found, classes.shape[1]):
+            classes[i, j] = -1
+            scores[i, j] = -np.inf
+
+
+@compiled
+def probabilities(rows, first, last, forest, scorers, width, size, result):
+    """Fill rows ``first:last`` of ``result``: candidates as ``top`` has them, the rest by their paths."""
+    rows_, forest_, scorers_ = pointers(rows), pointers(forest), pointers(scorers)
+    n_classes = result.shape[1]
+    roots, n_trees = forest_[0], forest[9]
+    work = workspace(rows_, first, last, forest_, width, n_classes, size)
+    row_classes = np.empty(size, dtype=np.int64)
+    row_scores = np.empty(size)
+    node_scores = np.empty(forest[10])
+    for i in range(first, last):
+        row = result[i]
+        row[:] = 0.0
+        for t in range(n_trees):
+            all_paths(rows_, i, forest_, roots[t], roots[t + 1], node_scores, row, work[6])
+        for k in range(n_classes):
+            row[k] = np.exp(row[k] / n_trees)
+        n_found, _ = candidates(rows_, i, forest_, width, row_classes, row_scores, work)
+        rank(rows_, i, scorers_, row_classes, row_scores, n_found, work[6])
+        taken = 0.0
+        for j in range(n_found):
+            row[row_classes[j]] = 0.0
+            taken += row_scores[j]
+        rest = row.sum()
+        if rest > 0.0:
+            row *= max(0.0, 1.0 - taken) / rest
+        for j in range(n_found):
+            row[row_classes[j]] = row_scores[j]
+        row /= row.sum()
+
+
+@compiled
+def pair_scores(rows, row_index, classes, scorers, result):
+    """Fill the scores of pairs of row and class, without their paths."""
+    rows_ = pointers(rows)
+    table, scale, intercept, _, _, _ = pointers(scorers)
+    for j in range(row_index.shape[0]):
+        k = classes[j]
+        hits = room_for_hits(rows_, table, row_index[j], row_index[j] + 1)
+        result[j] = scale[k] * table_dot(rows_, row_index[j], table, k, hits) + intercept[k]

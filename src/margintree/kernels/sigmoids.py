@@ -1,0 +1,110 @@
+"""Sigmoids that turn decision values into probabilities, each drawn towards a common one.
+
+A sigmoid 1 / (1 + exp(-(a f + b))) is fitted by maximum likelihood (Platt 2000) with the penalty
+strength / 2 * ((a - prior)^2 + b^2): a node with many held-out rows gets a curve of its own, one with
+three rows keeps nearly the common one. The targets are Platt's, (n + 1) / (n + 2) and 1 / (n + 2) for
+sides of weight n, so that sides that are told apart perfectly do not make the curve a step.
+"""
+
+import numpy as np
+
+from margintree.kernels.compile import compiled
+from margintree.kernels.walk import log_probability
+
+MAX_STEPS = 100
+MAX_HALVINGS = 30
+
+
+@compiled
+def fit_sigmoid(values, signs, weights, prior, strength):
+    """Return a and b for decision values whose rows belong left (sign 1) or right (sign -1)."""
+    a, b = prior, 0.0
+    n_left, n_right = 0.0, 0.0
+    for j in range(values.shape[0]):
+        if signs[j] > 0.0:
+            n_left += weights[j]
+        else:
+            n_right += weights[j]
+    left, right = (n_left + 1.0) / (n_left + 2.0), 1.0 / (n_right + 2.0)
+    loss = _loss(values, signs, weights, left, right, a, b, prior, strength)
+    for _ in range(MAX_STEPS):
+        ga, gb = strength * (a - prior), strength * b
+        haa, hab, hbb = strength, 0.0, strength
+        for j in range(values.shape[0]):
+            p = np.exp(log_probability(a * values[j] + b))
+            g = weights[j] * (p - (left if signs[j] > 0.0 else right))
+            h = weights[j] * p * (1.0 - p)
+            ga += g * values[j]
+            gb += g
+            haa += h * values[j] * values[j]
+            hab += h * values[j]
+            hbb += h
+        determinant = haa * hbb - hab * hab
+        da, db = (hbb * ga - hab * gb) / determinant, (haa * gb - hab * ga) / determinant
+        # What a full step gains is half of this; nothing is left to gain below rounding.
+        if da * ga + db * gb <= 1e-14 * (1.0 + loss):
+            break
+        step, improved = 1.0, False
+        for _ in range(MAX_HALVINGS):
+            new_loss = _loss(values, signs, weights, left, right, a - step * da, b - step * db, prior, strength)
+            if new_loss < loss:
+                improved = True
+                break
+            step *= 0.5
+        if not improved:
+            break
+        a, b, loss = a - step * da, b - step * db, new_loss
+    return a, b
+
+
+@compiled
+def _loss(values, signs, weights, left, right, a, b, prior, strength):
+    total = 0.5 * strength * ((a - prior) * (a - prior) + b * b)
+    for j in range(values.shape[0]):
+        log_odds = a * values[j] + b
+        # target * log p + (1 - target) * log (1 - p), with log (1 - p) = log p - log odds.
+        target = left if signs[j] > 0.0 else right
+        total -= weights[j] * (log_probability(log_odds) - (1.0 - target) * log_odds)
+    return total
+
+
+@compiled
+def fit_sigmoids(start, values, signs, weights, prior, strength, slopes, shifts):
+    """Fit one sigmoid to each group ``start[g]:start[g + 1]`` of the values."""
+    for g in range(slopes.shape[0]):
+        part = slice(start[g], start[g + 1])
+        slopes[g], shifts[g] = fit_sigmoid(values[part], signs[part], weights[part], prior, strength)
+
+
+@compiled
+def fit_temperature(start, scores, is_own, weights):
+    """Return the factor t > 0 of the scores under which softmax gives each group's own entry most likelihood.
+
+    The negative log likelihood is convex in t. Newton's steps on it, kept within a factor of four; a weak pull of
+    one row towards t = 1 keeps t finite where every own entry is on top.
+    """
+    t = 1.0
+    for _ in range(MAX_STEPS):
+        gradient, curvature = t - 1.0, 1.0
+        for g in range(weights.shape[0]):
+            if weights[g] == 0.0:
+                continue
+            highest, own = -np.inf, 0.0
+            for j in range(start[g], start[g + 1]):
+                highest = max(highest, scores[j])
+                if is_own[j]:
+                    own = scores[j]
+            total, first, second = 0.0, 0.0, 0.0
+            for j in range(start[g], start[g + 1]):
+                p = np.exp(t * (scores[j] - highest))
+                total += p
+                first += p * scores[j]
+                second += p * scores[j] * scores[j]
+            mean = first / total
+            gradient += weights[g] * (mean - own)
+            curvature += weights[g] * max(0.0, second / total - mean * mean)
+        new = min(4.0 * t, max(0.25 * t, t - gradient / curvature))
+        if abs(new - t) <= 1e-12 * t:
+            return new
+        t = new
+    return t

@@ -1,0 +1,105 @@
+"""One row at a time: the same walks and rankings as for a batch, checks of the row included, in a single call.
+
+A row is given as ``(x,)``, dense, or ``(columns, values)``. A row that is not sound makes the class -1.
+"""
+
+import numpy as np
+from numba.extending import overload
+
+from margintree.kernels.compile import OPTIONS, compiled
+from margintree.kernels.pointers import pointers
+from margintree.kernels.ranking import candidates, probabilities, rank, workspace
+from margintree.kernels.walk import greedy
+
+
+def as_rows(row, indptr):
+    """Return the row as a matrix of one row; ``indptr`` must outlive it."""
+    raise TypeError("as_rows is for compiled code only")
+
+
+@overload(as_rows, jit_options=OPTIONS)
+def _as_rows(row, indptr):
+    def dense(row, indptr):
+        return (row[0].reshape(1, row[0].shape[0]),)
+
+    def sparse(row, indptr):
+        indptr[1] = row[0].shape[0]
+        return indptr, row[0].view(np.uint32), row[1]
+
+    return dense if len(row) == 1 else sparse
+
+
+def is_sound(row, n_features):
+    """Tell whether all values are finite and the columns of a sparse row ascend within the range."""
+    raise TypeError("is_sound is for compiled code only")
+
+
+@overload(is_sound, jit_options=OPTIONS)
+def _is_sound(row, n_features):
+    def dense(row, n_features):
+        return row[0].shape[0] == n_features and _all_finite(row[0])
+
+    def sparse(row, n_features):
+        columns = row[0]
+        if columns.shape[0] != row[1].shape[0] or not _all_finite(row[1]):
+            return False
+        last = -1
+        for p in range(columns.shape[0]):
+            column = np.int64(columns[p])
+            if column <= last or column >= n_features:
+                return False
+            last = column
+        return True
+
+    return dense if len(row) == 1 else sparse
+
+
+@compiled
+def _all_finite(values):
+    return all(np.isfinite(values[j]) for j in range(values.shape[0]))
+
+
+@compiled
+def greedy_leaf(row, n_features, forest):
+    """Return the leaf that the row reaches."""
+    if not is_sound(row, n_features):
+        return np.int64(-1)
+    indptr = np.zeros(2, dtype=np.uint64)
+    leaves = np.empty(1, dtype=np.int32)
+    greedy(as_rows(row, indptr), 0, 1, forest, leaves)
+    return np.int64(leaves[0])
+
+
+@compiled
+def best(row, n_features, forest, scorers, width, n_classes, size):
+    """Return the best classes of the row and their probabilities, sorted; the first class is -1 for a bad row."""
+    classes = np.full(size, -1)
+    scores = np.zeros(size)
+    if not is_sound(row, n_features):
+        return classes, scores
+    indptr = np.zeros(2, dtype=np.uint64)
+    rows = as_rows(row, indptr)
+    rows_, forest_, scorers_ = pointers(rows), pointers(forest), pointers(scorers)
+    work = workspace(rows_, 0, 1, forest_, width, n_classes, size)
+    n_found, _ = candidates(rows_, 0, forest_, width, classes, scores, work)
+    rank(rows_, 0, scorers_, classes, scores, n_found, work[6])
+    # The rows are read through pointers up to here, so their owner is still needed.
+    n_found += len(rows) - len(rows_) + np.int64(indptr[0])
+    return classes[:n_found], scores[:n_found]
+
+
+@compiled
+def best_class(row, n_features, forest, scorers, width, n_classes, size):
+    """Return the best class of the row."""
+    return best(row, n_features, forest, scorers, width, n_classes, size)[0][0]
+
+
+@compiled
+def all_probabilities(row, n_features, forest, scorers, width, n_classes, size):
+    """Return the probability of every class; nothing for a bad row."""
+    if not is_sound(row, n_features):
+        return np.empty(0)
+    indptr = np.zeros(2, dtype=np.uint64)
+    result = np.empty((1, n_classes))
+    probabilities(as_rows(row, indptr), 0, 1, forest, scorers, width, size, result)
+    return result[0]

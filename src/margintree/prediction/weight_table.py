@@ -1,0 +1,97 @@
+"""Weight vectors of many linear machines, flat, read-only and in single precision."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import kernels
+from margintree.solvers.classifier import LinearClassifier
+from margintree.solvers.linear_rows import read_only
+from margintree.solvers.solution import Array
+
+# A machine takes a dense row once its weights fill this part of it; a weight in a hash table needs three cells.
+DENSE_SHARE = 1 / 3
+DENSE = -1
+
+
+@dataclass(frozen=True, eq=False)
+class WeightTable:
+    """Cells of all machines behind each other; see ``margintree.kernels.tables``.
+
+    Weights are stored relative to the largest of their machine, which ``scale`` keeps in double precision, so that
+    single precision holds them whatever their size.
+    """
+
+    n_features: int
+    start: npt.NDArray[np.uint64]
+    n_weights: npt.NDArray[np.int64]
+    cells: npt.NDArray[np.uint32]
+    scale: Array
+    intercept: Array
+
+    @classmethod
+    def from_classifiers(
+        cls, classifiers: Sequence[LinearClassifier | None], n_features: int, *, prune: float = 0.0
+    ) -> "WeightTable":
+        """Lay out the given machines; None leaves an empty place.
+
+        ``prune`` drops the smallest weights of a machine as long as their length stays within this part of that of
+        all its weights, so that no decision value moves by more than ``prune * |w| |x|``.
+        """
+        kept = [_kept_weights(c, prune, n_features) if c is not None else _NOTHING for c in classifiers]
+        lengths = np.array([len(columns) for columns, _ in kept], dtype=np.int64)
+        is_dense = lengths >= np.maximum(1, DENSE_SHARE * n_features)
+        n_weights = np.where(is_dense, DENSE, lengths)
+        start = np.concatenate([[0], np.cumsum(n_cells(n_weights, n_features))])
+        keys = np.full(start[-1], np.uint32(0xFFFFFFFF), dtype=np.uint32)
+        values = keys.view(np.float32)
+        scale = np.ones(len(kept))
+        for m, (columns, weights) in enumerate(kept):
+            if len(columns) == 0:
+                continue
+            scale[m] = np.abs(weights).max()
+            relative = (weights / scale[m]).astype(np.float32)
+            if is_dense[m]:
+                values[start[m] : start[m + 1]] = 0.0
+                values[start[m] + columns] = relative
+            else:
+                kernels.tables.fill(keys, values, start[m], columns.astype(np.uint32), relative)
+        intercept = np.array([c.intercept if c is not None else 0.0 for c in classifiers])
+        return cls(n_features, start.astype(np.uint64), n_weights, keys, scale, intercept)
+
+    @property
+    def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
+        """What the compiled loops read."""
+        start, n_weights, keys, values = self.start, self.n_weights, self.cells, self.cells.view(np.float32)
+        return read_only(start), read_only(n_weights), read_only(keys), read_only(values)
+
+    @property
+    def n_bytes(self) -> int:
+        return sum(a.nbytes for a in (self.start, self.n_weights, self.cells, self.scale, self.intercept))
+
+
+_NOTHING = (np.empty(0, dtype=np.int64), np.empty(0))
+
+
+def n_cells(n_weights: npt.NDArray[np.int64], n_features: int) -> npt.NDArray[np.int64]:
+    """Return how many cells each machine takes."""
+    sparse = (n_weights + 3) // 4 + 2 * ((4 * n_weights + 2) // 3)
+    return np.where(n_weights < 0, n_features, sparse)
+
+
+def _kept_weights(classifier: LinearClassifier, prune: float, n_features: int) -> tuple[npt.NDArray[np.int64], Array]:
+    columns, weights = classifier.columns, classifier.weights
+    present = weights != 0.0
+    if not present.all():
+        columns, weights = columns[present], weights[present]
+    # Pruning a machine that stays dense would cost accuracy and save nothing.
+    if prune == 0.0 or len(weights) == 0 or len(weights) >= DENSE_SHARE * n_features:
+        return columns, weights
+    squares = (weights / np.abs(weights).max()) ** 2
+    ascending = np.argsort(squares, kind="stable")
+    dropped = int(np.searchsorted(np.cumsum(squares[ascending]), prune**2 * squares.sum(), side="right"))
+    # The order of the columns is kept, so that equal machines give equal tables.
+    kept = np.sort(ascending[dropped:])
+    return columns[kept], weights[kept]

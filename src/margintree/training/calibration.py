@@ -1,0 +1,83 @@
+"""Probabilities for the nodes of a tree, from decision values of rows that the machines have not seen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import kernels
+from margintree.class_tree import ClassTree
+from margintree.prediction.kernel_tree import KernelTree
+from margintree.prediction.linear_tree import LinearTree, Sigmoids
+from margintree.solvers.solution import Array
+
+# Weight of the common sigmoid in that of a node, in rows of no information. Anything between 1 and 30 gave the same
+# accuracy in cross-validation on wordnet_hypernyms.
+STRENGTH = 3.0
+
+Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class OwnPaths:
+    """Decision values on the way of each row to the leaf of its own class.
+
+    Row j has ``start[j]:start[j + 1]`` of ``node``, ``sign`` (1 where its leaf is to the left) and ``value``.
+    """
+
+    start: Index
+    node: Index
+    sign: Array
+    value: Array
+
+
+def own_paths(
+    tree: ClassTree, models: Sequence[LinearTree | KernelTree], X: Any, fold: Index, class_of_row: Index
+) -> OwnPaths:
+    """Ask model q, which has not seen fold q, about the rows of fold q."""
+    leaves = tree.leaf_of_class[class_of_row].astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(tree.depth[leaves], dtype=np.int64)])
+    node, sign = np.empty(start[-1], dtype=np.int64), np.empty(start[-1])
+    value = np.empty(start[-1])
+    parent = tree.parent.astype(np.int64)
+    at, position = leaves.copy(), start[:-1].copy()
+    rows = np.flatnonzero(parent[at] >= 0)
+    while len(rows):
+        above = parent[at[rows]]
+        node[position[rows]] = above
+        sign[position[rows]] = np.where(tree.children_left[above] == at[rows], 1.0, -1.0)
+        at[rows] = above
+        position[rows] += 1
+        rows = rows[parent[above] >= 0]
+    for q, model in enumerate(models):
+        held_out = np.flatnonzero(fold == q)
+        for first, last, block, forest in model.blocks(X[held_out]):
+            part = held_out[first:last]
+            numbers = np.arange(last - first)
+            kernels.walk.path_values(block, numbers, leaves[part], parent, forest, start[part], value)
+    return OwnPaths(start, node, sign, value)
+
+
+def fit_sigmoids(tree: ClassTree, paths: OwnPaths, weight: Array, is_new_class: npt.NDArray[np.bool_]) -> Sigmoids:
+    """Fit the sigmoid of every node, drawn towards one that is common to all.
+
+    Rows whose class was left out with them say nothing about the machines and are not counted.
+    """
+    per_value = np.repeat(np.where(is_new_class, 0.0, weight), np.diff(paths.start))
+    counted = per_value > 0.0
+    order = np.flatnonzero(counted)[np.argsort(paths.node[counted], kind="stable")]
+    values, signs, weights = paths.value[order], paths.sign[order], per_value[order]
+    common, _ = kernels.sigmoids.fit_sigmoid(values, signs, weights, 1.0, 1.0)
+    start = np.searchsorted(paths.node[order], np.arange(tree.n_nodes + 1))
+    slope, shift = np.empty(tree.n_nodes), np.empty(tree.n_nodes)
+    kernels.sigmoids.fit_sigmoids(start, values, signs, weights, common, STRENGTH, slope, shift)
+    return Sigmoids(slope, shift)
+
+
+def path_scores(paths: OwnPaths, sigmoids: Sigmoids) -> Array:
+    """Return the log probability of each row's own path."""
+    log_odds = sigmoids.slope[paths.node] * paths.value + sigmoids.shift[paths.node]
+    terms = -np.logaddexp(0.0, -paths.sign * log_odds)
+    return np.add.reduceat(terms, paths.start[:-1])

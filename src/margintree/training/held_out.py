@@ -1,0 +1,68 @@
+"""Machines that have not seen the rows they are asked about: folds of rows, and the machines without each."""
+
+import hashlib
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from margintree.class_tree import ClassTree
+from margintree.solvers.classifier import NodeClassifier
+from margintree.training.machines import Trainer, in_threads
+
+Index = npt.NDArray[np.int64]
+
+
+def folds_of_rows(X: Any, class_start: Index, n_folds: int, *, pairwise: bool = False) -> Index:
+    """Deal the rows of each class out to folds.
+
+    The order in which they are dealt follows from what the rows hold, and equal rows stay together: a row that
+    stands there twice, or in another place, gives the same folds as one of weight 2. Of a matrix of kernel values
+    only the set of values in a row is looked at, which does not change when rows are repeated.
+    """
+    digests = np.array([_digest(content) for content in _contents(X, pairwise)], dtype=np.uint64)
+    fold = np.empty(len(digests), dtype=np.int64)
+    for k in range(len(class_start) - 1):
+        part = slice(class_start[k], class_start[k + 1])
+        _, rank = np.unique(digests[part], return_inverse=True)
+        # Small classes do not all lose their only row in the same fold.
+        fold[part] = (rank + k) % n_folds
+    return fold
+
+
+def _contents(X: Any, pairwise: bool) -> list[bytes]:
+    if pairwise:
+        return [np.unique(row).tobytes() for row in X]
+    if not sp.issparse(X):
+        return [row.tobytes() for row in np.ascontiguousarray(X)]
+    indices, data = memoryview(X.indices.astype(np.int32)).cast("B"), memoryview(X.data).cast("B")
+    bounds = X.indptr.tolist()
+    return [bytes(indices[4 * a : 4 * b]) + bytes(data[8 * a : 8 * b]) for a, b in itertools.pairwise(bounds)]
+
+
+def _digest(content: bytes) -> int:
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
+
+
+def machines_without(
+    trainer: Trainer, tree: ClassTree, left_out: npt.NDArray[np.bool_], n_threads: int
+) -> list[NodeClassifier]:
+    """Train every node of the tree, in preorder, without the rows that are left out."""
+    rows_of = _rows_of(trainer, left_out)
+
+    def train(node: int) -> NodeClassifier:
+        left, right = int(tree.children_left[node]), int(tree.children_right[node])
+        return trainer.between(rows_of(tree.classes_below(left)), rows_of(tree.classes_below(right))).classifier
+
+    return in_threads(train, tree.internal_nodes.tolist(), n_threads)
+
+
+def _rows_of(trainer: Trainer, left_out: npt.NDArray[np.bool_]) -> Callable[[npt.NDArray[Any]], Index]:
+    def rows_of(classes: npt.NDArray[Any]) -> Index:
+        rows = trainer.training_set.rows_of(classes.astype(np.int64))[0]
+        return rows[~left_out[rows]]
+
+    return rows_of

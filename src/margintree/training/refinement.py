@@ -1,0 +1,101 @@
+"""What a grown tree needs beyond its machines: calibrated sigmoids and, where asked for, scorers of its leaves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree.class_tree import ClassTree
+from margintree.prediction.kernel_tree import KernelTree
+from margintree.prediction.linear_tree import LinearTree, Sigmoids
+from margintree.prediction.ranker import LeafScorers, path_candidates
+from margintree.solvers.classifier import NodeClassifier
+from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.solution import Array
+from margintree.solvers.training_set import LinearTrainingSet
+from margintree.training.calibration import fit_sigmoids, own_paths, path_scores
+from margintree.training.held_out import folds_of_rows, machines_without
+from margintree.training.leaf_scorers import LeafTrainer, pairs_of, train_scorers
+from margintree.training.machines import Trainer
+
+Index = npt.NDArray[np.int64]
+Grown = Sequence[tuple[ClassTree, Sequence[NodeClassifier]]]
+
+
+@dataclass(frozen=True)
+class Refinement:
+    """How to refine: folds of the rows, beam and length of the shortlists (0: no scorers), pruning of scorers."""
+
+    n_folds: int
+    width: int
+    shortlist: int
+    prune: float
+
+
+@dataclass(frozen=True, eq=False)
+class RefiningRows:
+    """The training rows, sorted by class, and, but for the linear kernel, the kernel function.
+
+    ``weight`` is what rows count by themselves, ``importance`` that times the weight of their class.
+    """
+
+    X: Any
+    weight: Array
+    importance: Array
+    function: KernelFunction | None
+
+    def model(self, grown: Grown, sigmoids: Sigmoids | None = None) -> LinearTree | KernelTree:
+        """Lay machines that were trained on these rows out for prediction."""
+        if self.function is None:
+            return LinearTree.of_trees(grown, self.X.shape[1], sigmoids=sigmoids)
+        return KernelTree.of_trees(grown, self.function, self.X, np.arange(self.X.shape[0]), sigmoids=sigmoids)
+
+
+def refine(
+    trainer: Trainer, rows: RefiningRows, trees: Sequence[ClassTree], how: Refinement, n_threads: int
+) -> tuple[Sigmoids, LeafScorers | None]:
+    """Return the sigmoids of all nodes of all trees, and the scorers."""
+    class_start = trainer.training_set.class_start
+    class_of_row = np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
+    pairwise = rows.function is not None and rows.function.kernel == "precomputed"
+    fold = folds_of_rows(rows.X, class_start, how.n_folds, pairwise=pairwise)
+    is_new_class = _is_new_class(fold, class_of_row, how.n_folds)
+    without = [
+        [(tree, machines_without(trainer, tree, fold == q, n_threads)) for tree in trees] for q in range(how.n_folds)
+    ]
+    paths, sigmoids = [], []
+    for t, tree in enumerate(trees):
+        paths.append(own_paths(tree, [rows.model([grown[t]]) for grown in without], rows.X, fold, class_of_row))
+        sigmoids.append(fit_sigmoids(tree, paths[t], rows.importance, is_new_class))
+    together = Sigmoids(np.concatenate([s.slope for s in sigmoids]), np.concatenate([s.shift for s in sigmoids]))
+    if how.shortlist == 0:
+        return together, None
+    training_set = trainer.training_set
+    assert isinstance(training_set, LinearTrainingSet)
+    listed, scores = _shortlists(rows, [rows.model(grown, together) for grown in without], fold, how)
+    own = np.mean([path_scores(p, s) for p, s in zip(paths, sigmoids, strict=True)], axis=0)
+    pairs = pairs_of(training_set, class_of_row, rows.weight, listed, scores, own)
+    leaf_trainer = LeafTrainer(
+        *(training_set, pairs, rows.weight, rows.importance, trainer.tol, trainer.max_iter, trainer.seed, n_threads)
+    )
+    return together, train_scorers(leaf_trainer, fold, how.prune)
+
+
+def _is_new_class(fold: Index, class_of_row: Index, n_folds: int) -> npt.NDArray[np.bool_]:
+    """Return whether the class of each row has no row outside the row's own fold."""
+    counts = np.zeros((class_of_row[-1] + 1, n_folds), dtype=np.int64)
+    np.add.at(counts, (class_of_row, fold), 1)
+    return np.asarray(counts[class_of_row, fold] == counts.sum(axis=1)[class_of_row])
+
+
+def _shortlists(
+    rows: RefiningRows, models: Sequence[LinearTree | KernelTree], fold: Index, how: Refinement
+) -> tuple[Index, Array]:
+    size = min(how.shortlist, models[0].trees[0].n_classes)
+    listed, scores = np.empty((len(fold), size), dtype=np.int64), np.empty((len(fold), size))
+    for q, model in enumerate(models):
+        held_out = np.flatnonzero(fold == q)
+        listed[held_out], scores[held_out] = path_candidates(model, rows.X[held_out], how.width, size)
+    return listed, scores
