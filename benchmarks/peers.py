@@ -97,8 +97,8 @@ def report(kept: dict[str, Any]) -> list[str]:
         "with a row that is already in the form it takes. Batch: best of three. Training time contains reading the "
         "text file where the peer trains from one (omikuji, Vowpal Wabbit) and writing the model where it trains into "
         "a file (napkinXC, Vowpal Wabbit). Model: size on disk. Training memory: peak above that just before training. "
-        "Parameters are the peers' defaults (C=1 for LinearSVC) but for those listed at the end; only Vowpal Wabbit's were "
-        "chosen, on training rows of wordnet_hypernyms. The training rows are shuffled.",
+        "Parameters are the peers' defaults (C=1 for LinearSVC) but for those listed at the end; only Vowpal Wabbit's "
+        "were chosen, on training rows of wordnet_hypernyms. The training rows are shuffled.",
         "",
     ]
     for name in (name for name in SETS if name in kept):
