@@ -56,7 +56,11 @@ def _is_sound(row, n_features):
 
 @compiled
 def _all_finite(values):
-    return all(np.isfinite(values[j]) for j in range(values.shape[0]))
+    # Without an early exit the loop uses vector registers, and sound rows are what it is for.
+    finite = True
+    for j in range(values.shape[0]):
+        finite &= np.isfinite(values[j])
+    return finite
 
 
 @compiled

@@ -36,10 +36,13 @@ def folds_of_rows(X: Any, class_start: Index, n_folds: int, *, pairwise: bool = 
 def _contents(X: Any, pairwise: bool) -> list[bytes]:
     if pairwise:
         return [np.unique(row).tobytes() for row in X]
-    if not sp.issparse(X):
-        return [row.tobytes() for row in np.ascontiguousarray(X)]
-    indices, data = memoryview(X.indices.astype(np.int32)).cast("B"), memoryview(X.data).cast("B")
-    bounds = X.indptr.tolist()
+    # Rows of the same values have the same content, dense or sparse, with stored zeros or without.
+    rows = sp.csr_array(X)
+    if not rows.data.all():
+        rows = rows.copy()
+        rows.eliminate_zeros()
+    indices, data = memoryview(rows.indices.astype(np.int32)).cast("B"), memoryview(rows.data).cast("B")
+    bounds = rows.indptr.tolist()
     return [bytes(indices[4 * a : 4 * b]) + bytes(data[8 * a : 8 * b]) for a, b in itertools.pairwise(bounds)]
 
 
