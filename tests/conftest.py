@@ -14,6 +14,7 @@ from hypothesis import settings
 from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
 
+from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import KernelSource
@@ -165,6 +166,26 @@ def compact_problem() -> ProblemFactory:
         return make_problem(**{"n_features": 5, "density": 1.0, **options})
 
     return make
+
+
+def dense_weights(table: WeightTable) -> Array:
+    """Return the weights of all machines as rows of a matrix, read cell by cell as their layout says."""
+    weights = np.zeros((len(table.scale), table.n_features))
+    for machine, n in enumerate(table.n_weights.tolist()):
+        cells = table.cells[int(table.start[machine]) : int(table.start[machine + 1])]
+        if n < 0:
+            weights[machine] = cells.view(np.float32)
+            continue
+        pairs = cells[(n + 3) // 4 :].reshape(-1, 2)
+        used = pairs[pairs[:, 0] != 0xFFFFFFFF]
+        weights[machine, used[:, 0]] = np.ascontiguousarray(used[:, 1]).view(np.float32)
+    return table.scale[:, None] * weights
+
+
+@pytest.fixture(scope="session")
+def weights_of() -> Callable[[WeightTable], Array]:
+    """Return the function that spells a table of weights out."""
+    return dense_weights
 
 
 @pytest.fixture(scope="session")

@@ -134,32 +134,30 @@ def test_a_class_order_that_misses_a_class_is_refused(digits):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_a_filter_tree_node_sees_exactly_the_rows_whose_class_wins_its_subtree(digits, kernel):
+def test_a_filter_tree_node_sees_exactly_the_rows_whose_class_wins_its_subtree(digits, kernel, weights_of):
     X, y = digits[0][:600], digits[1][:600]
     model = FilterTreeClassifier(kernel, C=0.1, random_state=0).fit(X, y)
     tree = model.tree_
+    if kernel == "linear":
+        values = X @ weights_of(model._model.table).T + model._model.table.intercept
+    else:
+        values = model._model.decisions(X, np.arange(tree.n_nodes))
     n_filtered = 0
     for node, seen in zip(tree.internal_nodes, model.node_rows_, strict=True):
         expected = []
         for child in (int(tree.children_left[node]), int(tree.children_right[node])):
             rows = np.flatnonzero(np.isin(y, tree.classes_below(child)))
-            expected += [row for row in rows if walk_from(model, child, X[row]) == y[row]]
+            expected += [row for row in rows if walk_from(tree, child, values[row]) == y[row]]
         n_filtered += np.isin(y, tree.classes_below(int(node))).sum() - len(expected)
         np.testing.assert_array_equal(seen, np.sort(expected))
     # Without a row that the filter holds back the test would say nothing.
     assert n_filtered > 0
 
 
-def walk_from(model, node, x):
-    """The class that wins the subtree of a node, one decision at a time."""
-    flat, tree = model._model, model.tree_
+def walk_from(tree, node, values):
+    """The class that wins the subtree of a node, given the decision values of all nodes."""
     while not tree.is_leaf(node):
-        if hasattr(flat, "columns"):
-            part = slice(flat.start[node], flat.start[node + 1])
-            value = x[flat.columns[part]] @ flat.weights[part] + flat.intercepts[node]
-        else:
-            value = flat.decisions(node, x[None, :], np.array([0]))[0]
-        node = int(tree.children_left[node] if value > 0 else tree.children_right[node])
+        node = int(tree.children_left[node] if values[node] > 0 else tree.children_right[node])
     return tree.leaf_class[node]
 
 

@@ -36,7 +36,7 @@ def blobs(n_classes, per_class, n_features=6, seed=0, spread=0.3):
 def test_digits_are_learned_well_above_a_random_tree(digits, kernel):
     X, y = digits
     scores = {
-        split: MarginTreeClassifier(kernel, C=10, split=split, random_state=0)
+        split: MarginTreeClassifier(kernel, C=10, split=split, walk="greedy", random_state=0)
         .fit(X[::2], y[::2])
         .score(X[1::2], y[1::2])
         for split in ("best_first", "random")
@@ -155,9 +155,9 @@ def test_precomputed_kernel_must_be_square():
 
 def test_kernel_larger_than_the_cache_gives_the_same_tree(digits):
     X, y = digits[0][:400], digits[1][:400]
-    held = MarginTreeClassifier("rbf", C=10, random_state=0).fit(X, y)
+    held = MarginTreeClassifier("rbf", C=10, tol=1e-6, random_state=0).fit(X, y)
     # 0.25 MB are 32768 values: 81 rows of 400, while the deeper nodes fit whole.
-    cached = MarginTreeClassifier("rbf", C=10, cache_size=0.25, random_state=0).fit(X, y)
+    cached = MarginTreeClassifier("rbf", C=10, tol=1e-6, cache_size=0.25, random_state=0).fit(X, y)
     assert cached.tree_ == held.tree_
     np.testing.assert_array_equal(cached.predict(digits[0]), held.predict(digits[0]))
 
@@ -246,7 +246,7 @@ def test_1500_classes_make_a_tree_of_logarithmic_depth():
     y = np.repeat(np.arange(1500), 4)
     centres = sp.random_array((1500, 800), density=0.02, rng=rng, format="csr")
     X = centres[y] + sp.random_array((6000, 800), density=0.002, rng=rng, format="csr")
-    model = MarginTreeClassifier(C=10, random_state=0).fit(X, y)
+    model = MarginTreeClassifier(C=10, walk="greedy", random_state=0).fit(X, y)
     assert model.tree_.n_classes == 1500
     assert model.n_evaluations(X).mean() < 2 * np.log2(1500)
     assert model.score(X, y) > 0.95
@@ -313,10 +313,11 @@ def test_pickled_and_cloned_models_keep_their_word(digits, kernel):
     assert not hasattr(clone(model), "tree_")
 
 
+@pytest.mark.parametrize("walk", ["greedy", "beam", "all"])
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_decision_path_runs_from_the_root_to_the_predicted_leaf(digits, kernel):
+def test_decision_path_runs_from_the_root_to_the_predicted_leaf(digits, kernel, walk):
     X, y = digits[0][:400], digits[1][:400]
-    model = MarginTreeClassifier(kernel, random_state=0).fit(X, y)
+    model = MarginTreeClassifier(kernel, walk=walk, random_state=0).fit(X, y)
     paths = model.decision_path(X)
     assert paths.shape == (400, model.tree_.n_nodes)
     for row, predicted in enumerate(model.predict(X)):
@@ -324,20 +325,8 @@ def test_decision_path_runs_from_the_root_to_the_predicted_leaf(digits, kernel):
         assert nodes[0] == 0
         assert model.tree_.leaf_class[nodes[-1]] == predicted
         np.testing.assert_array_equal(model.tree_.parent[nodes[1:]], nodes[:-1])
-    np.testing.assert_array_equal(model.n_evaluations(X), paths.sum(axis=1) - 1)
-
-
-def test_the_walk_follows_the_sign_of_each_machine(digits):
-    X, y = digits[0][:400], digits[1][:400]
-    model = MarginTreeClassifier(random_state=0).fit(X, y)
-    flat = model._model
-    for x, predicted in zip(X[:50], model.predict(X[:50]), strict=True):
-        node = 0
-        while not model.tree_.is_leaf(node):
-            part = slice(flat.start[node], flat.start[node + 1])
-            value = x[flat.columns[part]] @ flat.weights[part] + flat.intercepts[node]
-            node = model.tree_.children_left[node] if value > 0 else model.tree_.children_right[node]
-        assert model.tree_.leaf_class[node] == predicted
+    if walk == "greedy":
+        np.testing.assert_array_equal(model.n_evaluations(X), paths.sum(axis=1) - 1)
 
 
 @pytest.mark.parametrize(

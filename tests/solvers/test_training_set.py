@@ -78,7 +78,7 @@ def test_node_features_are_the_training_rows_over_the_columns_in_use(
     problem = class_problem(n_classes=6, seed=seed)
     X = sp.csr_array(problem.features) if sparse else problem.features
     rows = linear_set(problem, X, fit_intercept=fit_intercept).node_rows(classes, 0)
-    features = rows.features.toarray() if sp.issparse(rows.features) else rows.features
+    features = rows.features if isinstance(rows.features, np.ndarray) else rows.features.toarray()
     expected = problem.features[rows_by_loop(problem, classes)]
     spread = np.zeros_like(expected)
     spread[:, rows.columns] = features[:, : len(rows.columns)]

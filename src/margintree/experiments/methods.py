@@ -55,7 +55,7 @@ _ALL = (
         MarginTreeClassifier,
         "MSM",
         "margin tree",
-        {"split": "paper", "fit_intercept": False},
+        {"split": "paper", "fit_intercept": False, "walk": "greedy", "calibration_folds": 0},
         tunes_balance=True,
         effort=40.0,
     ),
