@@ -17,6 +17,7 @@ _MODULES = (
     "labellings",
     "leaf_dual",
     "linear_dual",
+    "machine",
     "paths",
     "pointers",
     "ranking",

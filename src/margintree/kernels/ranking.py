@@ -17,7 +17,7 @@ from margintree.kernels.walk import all_paths, beam, keep
 
 
 @compiled
-def candidates(rows, i, forest, width, classes, scores, work):
+def candidates(rows, i, forest, width, gap, classes, scores, work):
     """List the best classes of one row by path score; return their number and the machines evaluated.
 
     ``width`` 0 follows all paths. Several trees count by the mean of their path scores; a class that one of
@@ -28,7 +28,7 @@ def candidates(rows, i, forest, width, classes, scores, work):
     n_trees = forest[9]
     n_evaluations, size = 0, classes.shape[0]
     if width > 0 and n_trees == 1:
-        return beam(rows, i, forest, roots[0], width, classes, scores, 0, size, work_nodes, work_scores, hits)
+        return beam(rows, i, forest, roots[0], width, gap, classes, scores, 0, size, work_nodes, work_scores, hits)
     class_scores[:] = 0.0
     if width == 0:
         for t in range(n_trees):
@@ -40,7 +40,19 @@ def candidates(rows, i, forest, width, classes, scores, work):
     listed = np.empty(n_trees, dtype=np.int64)
     for t in range(n_trees):
         listed[t], count = beam(
-            rows, i, forest, roots[t], width, tree_classes, tree_scores, t * size, size, work_nodes, work_scores, hits
+            rows,
+            i,
+            forest,
+            roots[t],
+            width,
+            gap,
+            tree_classes,
+            tree_scores,
+            t * size,
+            size,
+            work_nodes,
+            work_scores,
+            hits,
         )
         n_evaluations += count
     return _mean_of_lists(listed, size, tree_classes, tree_scores, classes, scores), n_evaluations
@@ -108,7 +120,7 @@ def rank(rows, i, scorers, classes, scores, n_found, hits):
 
 
 @compiled
-def top(rows, first, last, order, forest, scorers, width, n_classes, size, classes, scores, n_evaluations):
+def top(rows, first, last, order, forest, scorers, width, gap, n_classes, size, classes, scores, n_evaluations):
     """Fill rows ``order[first:last]`` of ``classes`` and ``scores`` with the best of ``size`` candidates.
 
     Places beyond the number of candidates get class -1 and probability 0.
@@ -120,7 +132,7 @@ def top(rows, first, last, order, forest, scorers, width, n_classes, size, class
     n_asked = classes.shape[1]
     for r in range(first, last):
         i = order[r]
-        n_found, count = candidates(rows_, i, forest_, width, row_classes, row_scores, work)
+        n_found, count = candidates(rows_, i, forest_, width, gap, row_classes, row_scores, work)
         n_evaluations[i] = count + rank(rows_, i, scorers_, row_classes, row_scores, n_found, work[6])
         for j in range(n_asked):
             classes[i, j] = row_classes[j] if j < n_found else -1
@@ -128,19 +140,19 @@ def top(rows, first, last, order, forest, scorers, width, n_classes, size, class
 
 
 @compiled
-def paths_of(rows, first, last, forest, width, n_classes, classes, scores):
+def paths_of(rows, first, last, forest, width, gap, n_classes, classes, scores):
     """Fill rows ``first:last`` with the candidates and their path scores, without scorers."""
     rows_, forest_ = pointers(rows), pointers(forest)
     work = workspace(rows_, first, last, forest_, width, n_classes, classes.shape[1])
     for i in range(first, last):
-        n_found, _ = candidates(rows_, i, forest_, width, classes[i], scores[i], work)
+        n_found, _ = candidates(rows_, i, forest_, width, gap, classes[i], scores[i], work)
         for j in range(n_found, classes.shape[1]):
             classes[i, j] = -1
             scores[i, j] = -np.inf
 
 
 @compiled
-def probabilities(rows, first, last, forest, scorers, width, size, result):
+def probabilities(rows, first, last, forest, scorers, width, gap, size, result):
     """Fill rows ``first:last`` of ``result``: candidates as ``top`` has them, the rest by their paths."""
     rows_, forest_, scorers_ = pointers(rows), pointers(forest), pointers(scorers)
     n_classes = result.shape[1]
@@ -156,7 +168,7 @@ def probabilities(rows, first, last, forest, scorers, width, size, result):
             all_paths(rows_, i, forest_, roots[t], roots[t + 1], node_scores, row, work[6])
         for k in range(n_classes):
             row[k] = np.exp(row[k] / n_trees)
-        n_found, _ = candidates(rows_, i, forest_, width, row_classes, row_scores, work)
+        n_found, _ = candidates(rows_, i, forest_, width, gap, row_classes, row_scores, work)
         rank(rows_, i, scorers_, row_classes, row_scores, n_found, work[6])
         taken = 0.0
         for j in range(n_found):

@@ -75,7 +75,7 @@ def greedy_leaf(row, n_features, forest):
 
 
 @compiled
-def best(row, n_features, forest, scorers, width, n_classes, size):
+def best(row, n_features, forest, scorers, width, gap, n_classes, size):
     """Return the best classes of the row and their probabilities, sorted; the first class is -1 for a bad row."""
     classes = np.full(size, -1)
     scores = np.zeros(size)
@@ -85,7 +85,7 @@ def best(row, n_features, forest, scorers, width, n_classes, size):
     rows = as_rows(row, indptr)
     rows_, forest_, scorers_ = pointers(rows), pointers(forest), pointers(scorers)
     work = workspace(rows_, 0, 1, forest_, width, n_classes, size)
-    n_found, _ = candidates(rows_, 0, forest_, width, classes, scores, work)
+    n_found, _ = candidates(rows_, 0, forest_, width, gap, classes, scores, work)
     rank(rows_, 0, scorers_, classes, scores, n_found, work[6])
     # The rows are read through pointers up to here, so their owner is still needed.
     n_found += len(rows) - len(rows_) + np.int64(indptr[0])
@@ -93,17 +93,17 @@ def best(row, n_features, forest, scorers, width, n_classes, size):
 
 
 @compiled
-def best_class(row, n_features, forest, scorers, width, n_classes, size):
+def best_class(row, n_features, forest, scorers, width, gap, n_classes, size):
     """Return the best class of the row."""
-    return best(row, n_features, forest, scorers, width, n_classes, size)[0][0]
+    return best(row, n_features, forest, scorers, width, gap, n_classes, size)[0][0]
 
 
 @compiled
-def all_probabilities(row, n_features, forest, scorers, width, n_classes, size):
+def all_probabilities(row, n_features, forest, scorers, width, gap, n_classes, size):
     """Return the probability of every class; nothing for a bad row."""
     if not is_sound(row, n_features):
         return np.empty(0)
     indptr = np.zeros(2, dtype=np.uint64)
     result = np.empty((1, n_classes))
-    probabilities(as_rows(row, indptr), 0, 1, forest, scorers, width, size, result)
+    probabilities(as_rows(row, indptr), 0, 1, forest, scorers, width, gap, size, result)
     return result[0]

@@ -51,6 +51,7 @@ class Ranker:
     tree: LinearTree | KernelTree
     scorers: LeafScorers | None
     width: int
+    gap: float
     n_candidates: int
 
     @property
@@ -72,7 +73,7 @@ class Ranker:
             part, order = slice(first, last), _neighbours_together(rows, forest, last - first, n_threads)
             in_chunks(
                 lambda low, high, rows=rows, forest=forest, part=part, order=order: kernels.ranking.top(  # type: ignore[misc]
-                    *(rows, low, high, order, forest, self._scorers(), width, self.n_classes, size),
+                    *(rows, low, high, order, forest, self._scorers(), width, self.gap, self.n_classes, size),
                     *(classes[part], scores[part], counts[part]),
                 ),
                 last - first,
@@ -88,7 +89,7 @@ class Ranker:
             part = result[first:last]
             in_chunks(
                 lambda low, high, rows=rows, forest=forest, part=part: kernels.ranking.probabilities(  # type: ignore[misc]
-                    rows, low, high, forest, self._scorers(), width, size, part
+                    rows, low, high, forest, self._scorers(), width, self.gap, size, part
                 ),
                 last - first,
                 n_threads,
@@ -111,11 +112,11 @@ def _neighbours_together(rows: Any, forest: Any, n_rows: int, n_threads: int) ->
     return np.argsort(leaves, kind="stable")
 
 
-def path_candidates(tree: LinearTree | KernelTree, X: Any, width: int, size: int) -> tuple[Labels, Array]:
+def path_candidates(tree: LinearTree | KernelTree, X: Any, width: int, gap: float, size: int) -> tuple[Labels, Array]:
     """Return the best ``size`` classes of each row by path score, and these scores; -1 fills what is missing."""
     classes, scores = np.empty((X.shape[0], size), dtype=np.int64), np.empty((X.shape[0], size))
     for first, last, rows, forest in tree.blocks(X):
         n_classes = tree.trees[0].n_classes
         part = slice(first, last)
-        kernels.ranking.paths_of(rows, 0, last - first, forest, width, n_classes, classes[part], scores[part])
+        kernels.ranking.paths_of(rows, 0, last - first, forest, width, gap, n_classes, classes[part], scores[part])
     return classes, scores

@@ -29,7 +29,7 @@ class SingleInstancePredictor:
     _is_greedy: bool
     _forest: Any
     _scorers: Any
-    _sizes: tuple[int, int, int]
+    _sizes: tuple[int, float, int, int]
     _width: int
     _evaluates_kernel_itself: bool
 
@@ -51,7 +51,7 @@ class SingleInstancePredictor:
             by_itself, row_width, forest = True, len(tree.constants), tree.forest_of_values
         scorers = no_scorers() if ranker is None or ranker.scorers is None else ranker.scorers.arrays
         width, size = ranker.size_for(1) if ranker is not None else (0, 1)
-        sizes = (width, len(classes), size)
+        sizes = (width, 0.0 if ranker is None else ranker.gap, len(classes), size)
         return cls(classes, n_features, tree, ranker, is_greedy, forest, scorers, sizes, row_width, by_itself)
 
     def predict(self, x: Any, values: Any = None) -> Any:
@@ -73,7 +73,7 @@ class SingleInstancePredictor:
         width, size = self._fitted_ranker().size_for(k)
         row = self._row(x, values)
         best, scores = kernels.single.best(
-            row, self._width, self._forest, self._scorers, width, len(self.classes), size
+            row, self._width, self._forest, self._scorers, width, self._sizes[1], len(self.classes), size
         )
         if best[0] < 0:
             raise self._complaint(x, values)

@@ -67,6 +67,8 @@ class LinearRows(NodeRows):
         Which column of the training matrix each one is.
     class_start, ridge, seed
         See ``NodeRows``.
+    is_exact : bool, default=True
+        Whether solutions of small nodes are polished.
     """
 
     def __init__(
@@ -76,8 +78,11 @@ class LinearRows(NodeRows):
         class_start: npt.NDArray[np.int64],
         ridge: Array,
         seed: int,
+        *,
+        is_exact: bool = True,
     ) -> None:
         super().__init__(class_start, ridge, seed)
+        self.is_exact = is_exact
         n_rows, n_columns = features.shape
         if not isinstance(features, np.ndarray) and n_columns <= NEWTON_FEATURES:
             features = features.toarray() if features.nnz >= DENSE_SHARE * n_rows * n_columns else features
@@ -121,7 +126,7 @@ class LinearRows(NodeRows):
 
     def polish(self, solution: SVMSolution) -> SVMSolution:
         n_rows, n_columns = self.features.shape
-        if not isinstance(self.features, np.ndarray) or n_rows * n_columns**2 > POLISH_WORK:
+        if not self.is_exact or not isinstance(self.features, np.ndarray) or n_rows * n_columns**2 > POLISH_WORK:
             return solution
         assert solution.weights is not None
         signs = solution.labelling[self.classes]

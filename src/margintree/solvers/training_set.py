@@ -10,7 +10,7 @@ from margintree import kernels
 from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
 from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import KernelSource
-from margintree.solvers.linear_rows import LinearRows, SparseRows, layout
+from margintree.solvers.linear_rows import POLISH_WORK, LinearRows, SparseRows, layout
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, SVMSolution
 
@@ -83,6 +83,8 @@ class LinearTrainingSet(TrainingSet):
         self.X = X
         self.fit_intercept = fit_intercept
         self._arrays = layout(X)
+        # Small problems are solved to rounding, so that weights and repeated rows give the same model.
+        self.is_exact = X.shape[0] * X.shape[1] ** 2 <= POLISH_WORK
 
     def select(self, row_index: Index, class_start: Index, seed: int) -> LinearRows:
         n_columns = self.X.shape[1]
@@ -100,7 +102,22 @@ class LinearTrainingSet(TrainingSet):
                 indptr, indices, values, row_index, columns, stored, n_columns, self.fit_intercept
             )
             features = SparseRows(indptr, indices, values, (len(row_index), len(columns) + self.fit_intercept))
-        return LinearRows(features, columns, class_start, self.ridge[row_index], seed)
+        return LinearRows(features, columns, class_start, self.ridge[row_index], seed, is_exact=self.is_exact)
+
+    def quick_machine(
+        self, left: Index, right: Index, *, tol: float, max_iter: int, seed: int
+    ) -> LinearClassifier | None:
+        """Return a machine between two sets of rows where one compiled call makes it: with many sparse rows.
+
+        Nothing is recorded of its training. None means that it is worth more care.
+        """
+        if self.is_exact or isinstance(self.X, np.ndarray) or len(left) == 0 or len(right) == 0:
+            return None
+        rows = np.concatenate([left, right])
+        columns, weights, _ = kernels.machine.between(
+            self._arrays, self.X.shape[1], rows, len(left), self.ridge, self.fit_intercept, tol, max_iter, seed
+        )
+        return self._kept(columns, weights)
 
     def part(self, row_index: Index, class_start: Index) -> "LinearTrainingSet":
         weight, cost = self.sample_weight[row_index], 1.0 / self.ridge[row_index]
@@ -113,9 +130,12 @@ class LinearTrainingSet(TrainingSet):
 
     def linear_classifier(self, rows: LinearRows, weights: Array) -> LinearClassifier:
         """Return the classifier of a weight vector over the columns of ``rows``."""
-        kept = np.flatnonzero(weights[: len(rows.columns)])
+        return self._kept(rows.columns, weights)
+
+    def _kept(self, columns: Index, weights: Array) -> LinearClassifier:
+        kept = np.flatnonzero(weights[: len(columns)])
         intercept = float(weights[-1]) if self.fit_intercept else 0.0
-        return LinearClassifier(rows.columns[kept], weights[kept], intercept)
+        return LinearClassifier(columns[kept], weights[kept], intercept)
 
 
 class KernelTrainingSet(TrainingSet):

@@ -34,9 +34,15 @@ class OwnPaths:
 
 
 def own_paths(
-    tree: ClassTree, models: Sequence[LinearTree | KernelTree], X: Any, fold: Index, class_of_row: Index
+    trees: Sequence[ClassTree],
+    number: int,
+    models: Sequence[LinearTree | KernelTree],
+    X: Any,
+    fold: Index,
+    class_of_row: Index,
 ) -> OwnPaths:
-    """Ask model q, which has not seen fold q, about the rows of fold q."""
+    """Ask one of the trees of model q, which has not seen fold q, about the rows of fold q."""
+    tree, root = trees[number], sum(tree.n_nodes for tree in trees[:number])
     leaves = tree.leaf_of_class[class_of_row].astype(np.int64)
     start = np.concatenate([[0], np.cumsum(tree.depth[leaves], dtype=np.int64)])
     node, sign = np.empty(start[-1], dtype=np.int64), np.empty(start[-1])
@@ -51,12 +57,14 @@ def own_paths(
         at[rows] = above
         position[rows] += 1
         rows = rows[parent[above] >= 0]
+    # Models have the nodes of one tree behind those of another.
+    parent_there = np.concatenate([np.zeros(root, dtype=np.int64), np.where(parent >= 0, parent + root, -1)])
     for q, model in enumerate(models):
         held_out = np.flatnonzero(fold == q)
         for first, last, block, forest in model.blocks(X[held_out]):
             part = held_out[first:last]
             numbers = np.arange(last - first)
-            kernels.walk.path_values(block, numbers, leaves[part], parent, forest, start[part], value)
+            kernels.walk.path_values(block, numbers, leaves[part] + root, parent_there, forest, start[part], value)
     return OwnPaths(start, node, sign, value)
 
 

@@ -58,7 +58,7 @@ def machines_without(
 
     def train(node: int) -> NodeClassifier:
         left, right = int(tree.children_left[node]), int(tree.children_right[node])
-        return trainer.between(rows_of(tree.classes_below(left)), rows_of(tree.classes_below(right))).classifier
+        return trainer.classifier_between(rows_of(tree.classes_below(left)), rows_of(tree.classes_below(right)))
 
     return in_threads(train, tree.internal_nodes.tolist(), n_threads)
 

@@ -25,13 +25,17 @@ from margintree.training.machines import in_threads
 
 Index = npt.NDArray[np.int64]
 
-# How far a scorer trusts the offset: not at all (one class against the others on its shortlists), or one and a half
-# times what separates the pairs best by itself. Held-out rows choose. Between 1 and 2 the factor makes no difference
-# in cross-validation; more makes the scorers sparser.
-TRUSTS = (0.0, 1.5)
+# How far a scorer trusts the offset, and the factor of its C: one that starts from nothing (one class against the
+# others on its shortlists) is better with twice the C of the nodes; one that starts from one and a half times what
+# separates the pairs best by itself only corrects that. Held-out rows choose between the two. In cross-validation
+# anything between 1 and 2 in place of 1.5 makes no difference to the accuracy; more makes the scorers sparser.
+STARTS = ((0.0, 2.0), (1.5, 1.0))
 # The blend has three parameters and thousands of pairs; the penalty only keeps it finite.
 BLEND_PENALTY = 1e-3
 CLASSES_PER_TASK = 64
+# Gaps to try, and what part of the held-out rows a smaller one may lose.
+GAPS = (3.0, 4.0, 6.0, 8.0, 10.0)
+GAP_COST = 0.001
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,15 +116,18 @@ class LeafTrainer:
     seed: int
     n_threads: int
 
-    def train(self, blend: Blend, counted: npt.NDArray[np.bool_] | None = None) -> list[LinearClassifier]:
+    def train(
+        self, blend: Blend, cost_factor: float, counted: npt.NDArray[np.bool_] | None = None
+    ) -> list[LinearClassifier]:
         """Train all scorers on the pairs whose rows count."""
+        ridge = self.training_set.ridge / cost_factor
         n_classes = self.training_set.n_classes
         tasks = [range(k, min(n_classes, k + CLASSES_PER_TASK)) for k in range(0, n_classes, CLASSES_PER_TASK)]
-        parts = in_threads(lambda classes: self._train_some(classes, blend, counted), tasks, self.n_threads)
+        parts = in_threads(lambda classes: self._train_some(classes, blend, ridge, counted), tasks, self.n_threads)
         return [scorer for part in parts for scorer in part]
 
     def _train_some(
-        self, classes: range, blend: Blend, counted: npt.NDArray[np.bool_] | None
+        self, classes: range, blend: Blend, ridge: Array, counted: npt.NDArray[np.bool_] | None
     ) -> list[LinearClassifier]:
         rows, pairs = layout(self.training_set.X), self.pairs
         n_rows, n_features = self.training_set.X.shape
@@ -135,44 +142,47 @@ class LeafTrainer:
                 taken = counted[row]
                 row, sign, offset = row[taken], sign[taken], offset[taken]
             if n_rows * n_features**2 <= POLISH_WORK:
-                columns, weights = self._exact(row, sign, offset, blend.mean_weight)
+                columns, weights = self._exact(row, sign, offset, ridge[row], blend.mean_weight)
             else:
                 columns, weights, _, _ = kernels.leaf_dual.solve_leaf(
                     *(rows, row[sign > 0.0], self.weight, blend.mean_weight, row, sign, offset),
-                    *(self.training_set.ridge, norms, work, self.tol, self.max_iter, self.seed),
+                    *(ridge, norms, work, self.tol, self.max_iter, self.seed),
                 )
             scorers.append(LinearClassifier(columns, weights, blend.constant))
         return scorers
 
-    def _exact(self, row: Index, sign: Array, offset: Array, mean_weight: float) -> tuple[Index, Array]:
+    def _exact(self, row: Index, sign: Array, offset: Array, ridge: Array, mean_weight: float) -> tuple[Index, Array]:
         """Return a scorer of a small problem, exact to rounding, as the machines of small nodes are."""
         X = self.training_set.X
         features = X[row] if isinstance(X, np.ndarray) else X[row].toarray()
-        start, ridge = np.zeros(X.shape[1]), self.training_set.ridge[row]
+        start = np.zeros(X.shape[1])
         _, weights, *_ = newton(features, sign, ridge, start, POLISH_TOL, np.inf, NEWTON_ITERATIONS, offset=offset)
         mean = self.weight[row[sign > 0.0]] @ features[sign > 0.0]
         length = np.linalg.norm(mean)
         return np.arange(X.shape[1]), weights + (mean_weight / length * mean if length > 0.0 else 0.0)
 
 
-def train_scorers(trainer: LeafTrainer, fold: Index, prune: float) -> LeafScorers:
-    """Choose by the rows of the first fold how far to trust the offset, then train on all rows."""
+def train_scorers(trainer: LeafTrainer, fold: Index, prune: float) -> tuple[LeafScorers, float]:
+    """Choose by the rows of the first fold how far to trust the offset, then train on all rows.
+
+    Returns the scorers, and the smallest gap of the beam that costs the rows of the first fold next to nothing.
+    """
     n_features = trainer.training_set.X.shape[1]
     blend = fit_blend(trainer.pairs, trainer.importance)
     asked = fold == 0
-    best: tuple[float, float, float] | None = None
-    for trust in TRUSTS:
+    best: tuple[float, Blend, float, _HeldOutScores] | None = None
+    for trust, cost_factor in STARTS:
         tried = blend.times(trust)
-        table = WeightTable.from_classifiers(trainer.train(tried, ~asked), n_features)
+        table = WeightTable.from_classifiers(trainer.train(tried, cost_factor, ~asked), n_features)
         scores = _held_out_scores(trainer, LeafScorers(table, tried.path_weight, 1.0), asked)
-        accuracy, temperature = scores.accuracy(), scores.temperature()
+        accuracy = scores.accuracy()
         if best is None or accuracy > best[0]:
-            best = accuracy, trust, temperature
+            best = accuracy, tried, cost_factor, scores
     assert best is not None
-    _, trust, temperature = best
-    chosen = blend.times(trust)
-    table = WeightTable.from_classifiers(trainer.train(chosen), n_features, prune=prune)
-    return LeafScorers(table, chosen.path_weight, temperature)
+    accuracy, chosen, cost_factor, scores = best
+    gap = next((gap for gap in GAPS if scores.accuracy(gap) >= accuracy - GAP_COST), GAPS[-1])
+    table = WeightTable.from_classifiers(trainer.train(chosen, cost_factor), n_features, prune=prune)
+    return LeafScorers(table, chosen.path_weight, scores.temperature()), gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,15 +191,19 @@ class _HeldOutScores:
 
     start: Index
     score: Array
+    path_score: Array
     is_own: npt.NDArray[np.bool_]
     weight: Array
 
-    def accuracy(self) -> float:
-        """Return the weighted part of the rows whose own class scores highest."""
+    def accuracy(self, gap: float = np.inf) -> float:
+        """Return the weighted part of the rows whose own class scores highest among paths within the gap."""
         if len(self.weight) == 0:
             return 0.0
-        highest = np.maximum.reduceat(self.score, self.start[:-1])
-        own = np.where(self.is_own, self.score, -np.inf)
+        best_path = np.maximum.reduceat(self.path_score, self.start[:-1])
+        is_near = self.path_score >= np.repeat(best_path, np.diff(self.start)) - gap
+        score = np.where(is_near, self.score, -np.inf)
+        highest = np.maximum.reduceat(score, self.start[:-1])
+        own = np.where(self.is_own & is_near, score, -np.inf)
         right = np.maximum.reduceat(own, self.start[:-1]) >= highest
         return float(self.weight @ right / self.weight.sum())
 
@@ -211,7 +225,8 @@ def _held_out_scores(trainer: LeafTrainer, scorers: LeafScorers, asked: npt.NDAr
     row, class_ = pairs.row[kept], pairs.class_[kept]
     score = np.empty(len(row))
     kernels.ranking.pair_scores(layout(trainer.training_set.X), row, class_, scorers.arrays, score)
-    score += scorers.path_weight * pairs.path_score[kept]
+    path_score = pairs.path_score[kept]
+    score += scorers.path_weight * path_score
     first = np.flatnonzero(np.diff(row, prepend=-1))
     start = np.concatenate([first, [len(row)]])
-    return _HeldOutScores(start, score, pairs.sign[kept] > 0.0, trainer.importance[row[first]])
+    return _HeldOutScores(start, score, path_score, pairs.sign[kept] > 0.0, trainer.importance[row[first]])

@@ -1,7 +1,7 @@
 """What a grown tree needs beyond its machines: calibrated sigmoids and, where asked for, scorers of its leaves."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,17 @@ from margintree.training.leaf_scorers import LeafTrainer, pairs_of, train_scorer
 from margintree.training.machines import Trainer
 
 Index = npt.NDArray[np.int64]
+FOLD_TOL = 1e-2
 Grown = Sequence[tuple[ClassTree, Sequence[NodeClassifier]]]
 
 
 @dataclass(frozen=True)
 class Refinement:
-    """How to refine: folds of the rows, beam and length of the shortlists (0: no scorers), pruning of scorers."""
+    """How to refine: folds of the rows, beam, length of the shortlists (0: no scorers), pruning of scorers."""
 
     n_folds: int
     width: int
+    gap: float
     shortlist: int
     prune: float
 
@@ -46,41 +48,44 @@ class RefiningRows:
     importance: Array
     function: KernelFunction | None
 
-    def model(self, grown: Grown, sigmoids: Sigmoids | None = None) -> LinearTree | KernelTree:
+    def model(self, grown: Grown) -> LinearTree | KernelTree:
         """Lay machines that were trained on these rows out for prediction."""
         if self.function is None:
-            return LinearTree.of_trees(grown, self.X.shape[1], sigmoids=sigmoids)
-        return KernelTree.of_trees(grown, self.function, self.X, np.arange(self.X.shape[0]), sigmoids=sigmoids)
+            return LinearTree.of_trees(grown, self.X.shape[1])
+        return KernelTree.of_trees(grown, self.function, self.X, np.arange(self.X.shape[0]))
 
 
 def refine(
     trainer: Trainer, rows: RefiningRows, trees: Sequence[ClassTree], how: Refinement, n_threads: int
-) -> tuple[Sigmoids, LeafScorers | None]:
-    """Return the sigmoids of all nodes of all trees, and the scorers."""
+) -> tuple[Sigmoids, LeafScorers | None, float]:
+    """Return the sigmoids of all nodes of all trees, the scorers, and a gap of the beam that serves them."""
     class_start = trainer.training_set.class_start
     class_of_row = np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
     pairwise = rows.function is not None and rows.function.kernel == "precomputed"
     fold = folds_of_rows(rows.X, class_start, how.n_folds, pairwise=pairwise)
     is_new_class = _is_new_class(fold, class_of_row, how.n_folds)
-    without = [
-        [(tree, machines_without(trainer, tree, fold == q, n_threads)) for tree in trees] for q in range(how.n_folds)
+    # Curves and shortlists do not need more than this of machines that are used for nothing else.
+    trainer_of_folds = replace(trainer, tol=max(trainer.tol, FOLD_TOL))
+    models = [
+        rows.model([(tree, machines_without(trainer_of_folds, tree, fold == q, n_threads)) for tree in trees])
+        for q in range(how.n_folds)
     ]
     paths, sigmoids = [], []
     for t, tree in enumerate(trees):
-        paths.append(own_paths(tree, [rows.model([grown[t]]) for grown in without], rows.X, fold, class_of_row))
+        paths.append(own_paths(trees, t, models, rows.X, fold, class_of_row))
         sigmoids.append(fit_sigmoids(tree, paths[t], rows.importance, is_new_class))
     together = Sigmoids(np.concatenate([s.slope for s in sigmoids]), np.concatenate([s.shift for s in sigmoids]))
     if how.shortlist == 0:
-        return together, None
+        return together, None, how.gap
     training_set = trainer.training_set
     assert isinstance(training_set, LinearTrainingSet)
-    listed, scores = _shortlists(rows, [rows.model(grown, together) for grown in without], fold, how)
+    listed, scores = _shortlists(rows, [replace(model, sigmoids=together) for model in models], fold, how)
     own = np.mean([path_scores(p, s) for p, s in zip(paths, sigmoids, strict=True)], axis=0)
     pairs = pairs_of(training_set, class_of_row, rows.weight, listed, scores, own)
     leaf_trainer = LeafTrainer(
         *(training_set, pairs, rows.weight, rows.importance, trainer.tol, trainer.max_iter, trainer.seed, n_threads)
     )
-    return together, train_scorers(leaf_trainer, fold, how.prune)
+    return together, *train_scorers(leaf_trainer, fold, how.prune)
 
 
 def _is_new_class(fold: Index, class_of_row: Index, n_folds: int) -> npt.NDArray[np.bool_]:
@@ -97,5 +102,5 @@ def _shortlists(
     listed, scores = np.empty((len(fold), size), dtype=np.int64), np.empty((len(fold), size))
     for q, model in enumerate(models):
         held_out = np.flatnonzero(fold == q)
-        listed[held_out], scores[held_out] = path_candidates(model, rows.X[held_out], how.width, size)
+        listed[held_out], scores[held_out] = path_candidates(model, rows.X[held_out], how.width, how.gap, size)
     return listed, scores
