@@ -122,6 +122,9 @@ def _table_dot(rows, i, table, m, hits):
             for p in range(indptr[i], indptr[i + 1]):
                 total += row_values[p] * values[first + indices[p]]
             return total
+        if n_weights[m] == 0:
+            # There is no filter either, and behind the cells of the last machine lies nothing at all.
+            return total
         n_words = np.uint64(filter_words(n_weights[m]))
         n_bits, n_pairs = n_words << FIVE, np.uint64(table_pairs(n_weights[m]))
         n_hits = np.uint64(0)
