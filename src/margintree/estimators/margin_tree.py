@@ -1,5 +1,6 @@
 """MarginTreeClassifier: the class tree of maximum separating margin."""
 
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -277,7 +278,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         self.classes_ = data.classes
         self.trees_ = [one.tree for one in grown]
         self.tree_ = self.trees_[0]
-        machines = [(one.tree, one.classifiers) for one in grown]
+        self._model = self._laid_out(grown, function, data)
         sigmoids: Sigmoids | None = None
         scorers = None
         gap = WIDEST_GAP if isinstance(self.beam_gap, str) else float(self.beam_gap)
@@ -288,12 +289,20 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
             rows = RefiningRows(data.X, data.sample_weight, data.cost / self.C, function)
             sigmoids, scorers, narrow_gap = refine(trainer, rows, self.trees_, how, self._n_threads())
             gap = narrow_gap if isinstance(self.beam_gap, str) else gap
-        if function is None:
-            self._model = LinearTree.of_trees(machines, data.X.shape[1], prune=self.prune, sigmoids=sigmoids)
-        else:
-            self._model = KernelTree.of_trees(machines, function, data.X, data.original_row, sigmoids=sigmoids)
+            self._model = replace(self._model, sigmoids=sigmoids)
         n_candidates = max(shortlist, self.beam_width) if self.walk != "all" or shortlist else len(data.classes)
         self._ranker = None if sigmoids is None else Ranker(self._model, scorers, self._width(), gap, n_candidates)
+
+    def _laid_out(
+        self, grown: list[GrownTree], function: KernelFunction | None, data: TrainingData
+    ) -> LinearTree | KernelTree:
+        machines = [(one.tree, list(one.classifiers)) for one in grown]
+        for one in grown:
+            # The flat model takes their place; with many classes both would be most of the memory of a fit.
+            one.classifiers.clear()
+        if function is None:
+            return LinearTree.of_trees(machines, data.X.shape[1], prune=self.prune)
+        return KernelTree.of_trees(machines, function, data.X, data.original_row)
 
     def _width(self) -> int:
         return 0 if self.walk == "all" else self.beam_width

@@ -48,10 +48,10 @@ class RefiningRows:
     importance: Array
     function: KernelFunction | None
 
-    def model(self, grown: Grown) -> LinearTree | KernelTree:
+    def model(self, grown: Grown, prune: float) -> LinearTree | KernelTree:
         """Lay machines that were trained on these rows out for prediction."""
         if self.function is None:
-            return LinearTree.of_trees(grown, self.X.shape[1])
+            return LinearTree.of_trees(grown, self.X.shape[1], prune=prune)
         return KernelTree.of_trees(grown, self.function, self.X, np.arange(self.X.shape[0]))
 
 
@@ -67,7 +67,9 @@ def refine(
     # Curves and shortlists do not need more than this of machines that are used for nothing else.
     trainer_of_folds = replace(trainer, tol=max(trainer.tol, FOLD_TOL))
     models = [
-        rows.model([(tree, machines_without(trainer_of_folds, tree, fold == q, n_threads)) for tree in trees])
+        rows.model(
+            [(tree, machines_without(trainer_of_folds, tree, fold == q, n_threads)) for tree in trees], how.prune
+        )
         for q in range(how.n_folds)
     ]
     paths, sigmoids = [], []
