@@ -176,7 +176,7 @@ def dense_weights(table: WeightTable) -> Array:
         if n < 0:
             weights[machine] = cells.view(np.float32)
             continue
-        pairs = cells[(n + 3) // 4 :].reshape(-1, 2)
+        pairs = cells[2 * ((n + 3) // 4) :].reshape(-1, 2)
         used = pairs[pairs[:, 0] != 0xFFFFFFFF]
         weights[machine, used[:, 0]] = np.ascontiguousarray(used[:, 1]).view(np.float32)
     return table.scale[:, None] * weights

@@ -62,19 +62,19 @@ def candidates(rows, i, forest, width, gap, classes, scores, work):
 def _mean_of_lists(listed, size, tree_classes, tree_scores, classes, scores):
     """Merge the lists of the trees, which have room for ``size`` each; see ``candidates``."""
     n_trees, n_found = listed.shape[0], 0
-    floor = 0.0
-    for t in range(n_trees):
-        floor += tree_scores[t * size + listed[t] - 1]
     for t in range(n_trees):
         for j in range(t * size, t * size + listed[t]):
             k = tree_classes[j]
-            total, is_new = floor, True
+            # Scores are added as they are, so that classes with the same ones tie exactly.
+            total, is_new = 0.0, True
             for u in range(n_trees):
+                score = tree_scores[u * size + listed[u] - 1]
                 for m in range(u * size, u * size + listed[u]):
                     if tree_classes[m] == k:
                         is_new = is_new and u >= t
-                        total += tree_scores[m] - tree_scores[u * size + listed[u] - 1]
+                        score = tree_scores[m]
                         break
+                total += score
             if is_new:
                 n_found = keep(classes, scores, 0, size, n_found, k, total / n_trees)
     return n_found
@@ -120,23 +120,45 @@ def rank(rows, i, scorers, classes, scores, n_found, hits):
 
 
 @compiled
-def top(rows, first, last, order, forest, scorers, width, gap, n_classes, size, classes, scores, n_evaluations):
-    """Fill rows ``order[first:last]`` of ``classes`` and ``scores`` with the best of ``size`` candidates.
+def ranked(rows, i, forest, scorers, width, gap, n_asked, classes, scores, more, work):
+    """Rank the classes of one row; return their number, at least ``n_asked`` of them, and the machines evaluated.
 
-    Places beyond the number of candidates get class -1 and probability 0.
+    Where the gap leaves fewer, paths beyond it give the others, with the probability that the paths have. ``more``
+    is a second pair of arrays for them.
     """
+    n_found, n_evaluations = candidates(rows, i, forest, width, gap, classes, scores, work)
+    n_evaluations += rank(rows, i, scorers, classes, scores, n_found, work[6])
+    if n_found >= n_asked:
+        return n_found, n_evaluations
+    more_classes, more_scores = more
+    n_more, count = candidates(rows, i, forest, width, np.inf, more_classes, more_scores, work)
+    n_listed = n_found
+    listed = classes[:n_listed].copy()
+    for j in range(n_more):
+        is_new = True
+        for m in range(n_listed):
+            is_new = is_new and listed[m] != more_classes[j]
+        if is_new:
+            n_found = keep(classes, scores, 0, classes.shape[0], n_found, more_classes[j], np.exp(more_scores[j]))
+    return n_found, n_evaluations + count
+
+
+@compiled
+def top(rows, first, last, forest, scorers, width, gap, n_classes, size, classes, scores, n_evaluations):
+    """Fill rows ``first:last`` of ``classes`` and ``scores`` with the best of ``size`` candidates."""
     rows_, forest_, scorers_ = pointers(rows), pointers(forest), pointers(scorers)
-    work = workspace(rows_, 0, order.shape[0], forest_, width, n_classes, size)
+    work = workspace(rows_, first, last, forest_, width, n_classes, size)
     row_classes = np.empty(size, dtype=np.int64)
     row_scores = np.empty(size)
+    more = np.empty(size, dtype=np.int64), np.empty(size)
     n_asked = classes.shape[1]
-    for r in range(first, last):
-        i = order[r]
-        n_found, count = candidates(rows_, i, forest_, width, gap, row_classes, row_scores, work)
-        n_evaluations[i] = count + rank(rows_, i, scorers_, row_classes, row_scores, n_found, work[6])
+    for i in range(first, last):
+        _, n_evaluations[i] = ranked(
+            rows_, i, forest_, scorers_, width, gap, n_asked, row_classes, row_scores, more, work
+        )
         for j in range(n_asked):
-            classes[i, j] = row_classes[j] if j < n_found else -1
-            scores[i, j] = row_scores[j] if j < n_found else 0.0
+            classes[i, j] = row_classes[j]
+            scores[i, j] = row_scores[j]
 
 
 @compiled

@@ -8,7 +8,7 @@ from numba.extending import overload
 
 from margintree.kernels.compile import OPTIONS, compiled
 from margintree.kernels.pointers import pointers
-from margintree.kernels.ranking import candidates, probabilities, rank, workspace
+from margintree.kernels.ranking import probabilities, ranked, workspace
 from margintree.kernels.walk import greedy
 
 
@@ -75,8 +75,8 @@ def greedy_leaf(row, n_features, forest):
 
 
 @compiled
-def best(row, n_features, forest, scorers, width, gap, n_classes, size):
-    """Return the best classes of the row and their probabilities, sorted; the first class is -1 for a bad row."""
+def best(row, n_features, forest, scorers, width, gap, n_classes, size, n_asked):
+    """Return the ``n_asked`` best classes of the row and their probabilities; the first class is -1 for a bad row."""
     classes = np.full(size, -1)
     scores = np.zeros(size)
     if not is_sound(row, n_features):
@@ -85,17 +85,17 @@ def best(row, n_features, forest, scorers, width, gap, n_classes, size):
     rows = as_rows(row, indptr)
     rows_, forest_, scorers_ = pointers(rows), pointers(forest), pointers(scorers)
     work = workspace(rows_, 0, 1, forest_, width, n_classes, size)
-    n_found, _ = candidates(rows_, 0, forest_, width, gap, classes, scores, work)
-    rank(rows_, 0, scorers_, classes, scores, n_found, work[6])
+    more = np.empty(size, dtype=np.int64), np.empty(size)
+    ranked(rows_, 0, forest_, scorers_, width, gap, n_asked, classes, scores, more, work)
     # The rows are read through pointers up to here, so their owner is still needed.
-    n_found += len(rows) - len(rows_) + np.int64(indptr[0])
-    return classes[:n_found], scores[:n_found]
+    n_asked += len(rows) - len(rows_) + np.int64(indptr[0])
+    return classes[:n_asked], scores[:n_asked]
 
 
 @compiled
 def best_class(row, n_features, forest, scorers, width, gap, n_classes, size):
     """Return the best class of the row."""
-    return best(row, n_features, forest, scorers, width, gap, n_classes, size)[0][0]
+    return best(row, n_features, forest, scorers, width, gap, n_classes, size, 1)[0][0]
 
 
 @compiled

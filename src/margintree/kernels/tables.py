@@ -2,10 +2,15 @@
 
 ``table`` is the tuple ``(start, n_weights, keys, values)``. Machine m owns the cells
 ``start[m]:start[m + 1]``; ``keys`` (uint32) and ``values`` (float32) are two views of the same memory.
-A machine with ``n_weights`` -1 is dense and has one cell per feature. Of a sparse one the first cells are
-a filter of eight bits per weight: most columns of a row have no weight deep in a tree, and one bit says
-so. Pairs of cells follow, column and weight side by side, so that finding a weight costs one cache line:
-open addressing with linear probing. Places are the top of the column's product with an odd constant.
+A machine with ``n_weights`` -1 is dense and has one cell per feature. A sparse one with n weights has
+
+- a filter of eight bits per weight, in words of 32: the bit of a column is the top of its product with an odd
+  constant. Most columns of a row have no weight deep in a tree, and one bit says so;
+- for each word of the filter, how many weights have their bits in the words before it;
+- n pairs of cells, column and weight side by side, in the order of their bits. The weights before the word and the
+  bits before that of the column tell where to look; only where several columns share a bit is there more than one
+  place, and no branch has to be guessed.
+
 Each row pays for its own values only, however many weights the machine has.
 
 A table of ``KERNEL_TABLE`` entries, ``(start, support, coefficients, vectors, is_gaussian, gamma, degree,
@@ -18,67 +23,62 @@ the machine, whatever they hold.
 """
 
 import numpy as np
-from numba.extending import overload
+from numba import types
+from numba.extending import intrinsic, overload
 
 from margintree.kernels.compile import OPTIONS, compiled
 from margintree.kernels.rows import _layout
 
-EMPTY = np.uint32(0xFFFFFFFF)
 GOLDEN = np.uint64(0x9E3779B1)
-SILVER = np.uint64(0x85EBCA6B)
 LOW = np.uint64(0xFFFFFFFF)
 ONE, TWO, FIVE, HALF = np.uint64(1), np.uint64(2), np.uint64(5), np.uint64(32)
 LAST_BITS = np.uint64(31)
 KERNEL_TABLE = 9
 
 
+@intrinsic
+def _n_bits(typing_context, word):
+    """Return the number of bits that are set."""
+
+    def codegen(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen
+
+
 @compiled
 def filter_words(n_weights):
-    """Return the cells of the filter of a sparse machine."""
+    """Return the words of the filter of a sparse machine."""
     return (n_weights + 3) // 4
 
 
 @compiled
-def table_pairs(n_weights):
-    """Return the pairs of a sparse machine, of which a quarter stays empty."""
-    return (4 * n_weights + 2) // 3
-
-
-@compiled
-def _place(column, multiplier, n_places):
-    """Return a hash of the column, scaled down to the number of places."""
-    return (((np.uint64(column) * multiplier) & LOW) * n_places) >> HALF
+def _bit(column, n_words):
+    """Return the column's bit in the filter: a hash, scaled down to the number of bits."""
+    return (((np.uint64(column) * GOLDEN) & LOW) * (n_words << FIVE)) >> HALF
 
 
 @compiled
 def fill(keys, values, first, columns, weights):
-    """Put weights into the empty cells of a sparse machine that begin at ``first``."""
-    n_words, n_pairs = filter_words(columns.shape[0]), table_pairs(columns.shape[0])
-    keys[first : first + n_words] = np.uint32(0)
-    for j in range(columns.shape[0]):
-        bit = np.int64(_place(columns[j], SILVER, np.uint64(32 * n_words)))
-        keys[first + bit // 32] |= np.uint32(1) << np.uint32(bit % 32)
-        pair = np.int64(_place(columns[j], GOLDEN, np.uint64(n_pairs)))
-        while keys[first + n_words + 2 * pair] != EMPTY:
-            pair = pair + 1 if pair + 1 < n_pairs else 0
-        keys[first + n_words + 2 * pair] = columns[j]
-        values[first + n_words + 2 * pair + 1] = weights[j]
-
-
-@compiled
-def _look_up(keys, values, first, n_pairs, column):
-    """Return the weight of a column; ``first`` is where the pairs begin."""
-    pair = _place(column, GOLDEN, n_pairs)
-    for _ in range(n_pairs):
-        cell = first + TWO * pair
-        if keys[cell] == column:
-            return np.float64(values[cell + ONE])
-        if keys[cell] == EMPTY:
-            return 0.0
-        pair += ONE
-        if pair == n_pairs:
-            pair = np.uint64(0)
-    return 0.0
+    """Write a sparse machine to the cells that begin at ``first``."""
+    n = columns.shape[0]
+    n_words = filter_words(n)
+    bits = np.empty(n, dtype=np.int64)
+    for j in range(n):
+        bits[j] = np.int64(_bit(columns[j], np.uint64(n_words)))
+    order = np.argsort(bits, kind="mergesort")
+    keys[first : first + 2 * n_words] = np.uint32(0)
+    for place in range(n):
+        j = order[place]
+        word = first + bits[j] // 32
+        keys[word] |= np.uint32(1) << np.uint32(bits[j] % 32)
+        if word + 1 < first + n_words:
+            keys[word + n_words + 1] = place + 1
+        keys[first + 2 * n_words + 2 * place] = columns[j]
+        values[first + 2 * n_words + 2 * place + 1] = weights[j]
+    # A word whose bits are all unset begins where the one before it ends.
+    for word in range(first + n_words + 1, first + 2 * n_words):
+        keys[word] = max(keys[word], keys[word - 1])
 
 
 def room_for_hits(rows, table, first, last):
@@ -125,16 +125,27 @@ def _table_dot(rows, i, table, m, hits):
         if n_weights[m] == 0:
             # There is no filter either, and behind the cells of the last machine lies nothing at all.
             return total
-        n_words = np.uint64(filter_words(n_weights[m]))
-        n_bits, n_pairs = n_words << FIVE, np.uint64(table_pairs(n_weights[m]))
+        n_words, n = np.uint64(filter_words(n_weights[m])), np.uint64(n_weights[m])
         n_hits = np.uint64(0)
         for p in range(indptr[i], indptr[i + 1]):
-            bit = _place(indices[p], SILVER, n_bits)
+            bit = _bit(indices[p], n_words)
             hits[n_hits] = p
             n_hits += (np.uint64(keys[first + (bit >> FIVE)]) >> (bit & LAST_BITS)) & ONE
+        pairs = first + TWO * n_words
         for h in range(n_hits):
             p = hits[h]
-            total += row_values[p] * _look_up(keys, values, first + n_words, n_pairs, indices[p])
+            bit = _bit(indices[p], n_words)
+            word = first + (bit >> FIVE)
+            before = np.uint64(keys[word]) & ((ONE << (bit & LAST_BITS)) - ONE)
+            place = np.uint64(keys[word + n_words]) + _n_bits(before)
+            while place < n and keys[pairs + TWO * place] != indices[p]:
+                # Another column has the bit, or one before it shares one; those of later bits end the search.
+                if _bit(keys[pairs + TWO * place], n_words) > bit:
+                    place = n
+                else:
+                    place += ONE
+            if place < n:
+                total += row_values[p] * values[pairs + TWO * place + ONE]
         return total
 
     def dense(rows, i, table, m, hits):
@@ -146,8 +157,9 @@ def _table_dot(rows, i, table, m, hits):
             for j in range(row.shape[0]):
                 total += row[j] * values[first + np.uint64(j)]
             return total
-        for cell in range(first + np.uint64(filter_words(n_weights[m])), stop, TWO):
-            if keys[cell] != EMPTY:
+        for cell in range(first + TWO * np.uint64(filter_words(n_weights[m])), stop, TWO):
+            # A column beyond the row can only come from a file that was tampered with.
+            if keys[cell] < row.shape[0]:
                 total += row[keys[cell]] * values[cell + ONE]
         return total
 

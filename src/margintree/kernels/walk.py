@@ -23,9 +23,7 @@ def machine_value(rows, i, forest, node, hits):
 @compiled
 def log_probability(log_odds):
     """Return the logarithm of the sigmoid, accurate at both ends."""
-    if log_odds > 0.0:
-        return -np.log1p(np.exp(-log_odds))
-    return log_odds - np.log1p(np.exp(log_odds))
+    return min(log_odds, 0.0) - np.log1p(np.exp(-abs(log_odds)))
 
 
 @compiled

@@ -9,7 +9,7 @@ import numpy.typing as npt
 from margintree import kernels
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
-from margintree.prediction.row_chunks import LEAST_ROWS, in_chunks
+from margintree.prediction.row_chunks import in_chunks
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
@@ -70,10 +70,10 @@ class Ranker:
         counts = np.empty(n_rows, dtype=np.int64)
         width, size = self.size_for(k)
         for first, last, rows, forest in self.tree.blocks(X):
-            part, order = slice(first, last), _neighbours_together(rows, forest, last - first, n_threads)
+            part = slice(first, last)
             in_chunks(
-                lambda low, high, rows=rows, forest=forest, part=part, order=order: kernels.ranking.top(  # type: ignore[misc]
-                    *(rows, low, high, order, forest, self._scorers(), width, self.gap, self.n_classes, size),
+                lambda low, high, rows=rows, forest=forest, part=part: kernels.ranking.top(  # type: ignore[misc]
+                    *(rows, low, high, forest, self._scorers(), width, self.gap, self.n_classes, size),
                     *(classes[part], scores[part], counts[part]),
                 ),
                 last - first,
@@ -98,18 +98,6 @@ class Ranker:
 
     def _scorers(self) -> tuple[Any, ...]:
         return no_scorers() if self.scorers is None else self.scorers.arrays
-
-
-def _neighbours_together(rows: Any, forest: Any, n_rows: int, n_threads: int) -> npt.NDArray[np.int64]:
-    """Return the rows in the order of the leaves that they reach greedily.
-
-    Rows that follow each other then meet the same nodes, which are in the processor's cache by then. That more than
-    pays for the walk.
-    """
-    leaves = np.zeros(n_rows, dtype=np.int32)
-    if n_rows > LEAST_ROWS:
-        in_chunks(lambda low, high: kernels.walk.greedy(rows, low, high, forest, leaves), n_rows, n_threads)
-    return np.argsort(leaves, kind="stable")
 
 
 def path_candidates(tree: LinearTree | KernelTree, X: Any, width: int, gap: float, size: int) -> tuple[Labels, Array]:

@@ -11,8 +11,8 @@ from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
 
-# A machine takes a dense row once its weights fill this part of it; a weight in a hash table needs three cells.
-DENSE_SHARE = 1 / 3
+# A machine takes a dense row once its weights fill this part of it; a sparse one needs two and a half cells a weight.
+DENSE_SHARE = 0.4
 DENSE = -1
 
 
@@ -45,7 +45,7 @@ class WeightTable:
         is_dense = lengths >= np.maximum(1, DENSE_SHARE * n_features)
         n_weights = np.where(is_dense, DENSE, lengths)
         start = np.concatenate([[0], np.cumsum(n_cells(n_weights, n_features))])
-        keys = np.full(start[-1], np.uint32(0xFFFFFFFF), dtype=np.uint32)
+        keys = np.zeros(start[-1], dtype=np.uint32)
         values = keys.view(np.float32)
         scale = np.ones(len(kept))
         for m, (columns, weights) in enumerate(kept):
@@ -54,7 +54,6 @@ class WeightTable:
             scale[m] = np.abs(weights).max()
             relative = (weights / scale[m]).astype(np.float32)
             if is_dense[m]:
-                values[start[m] : start[m + 1]] = 0.0
                 values[start[m] + columns] = relative
             else:
                 kernels.tables.fill(keys, values, start[m], columns.astype(np.uint32), relative)
@@ -77,7 +76,7 @@ _NOTHING = (np.empty(0, dtype=np.int64), np.empty(0))
 
 def n_cells(n_weights: npt.NDArray[np.int64], n_features: int) -> npt.NDArray[np.int64]:
     """Return how many cells each machine takes."""
-    sparse = (n_weights + 3) // 4 + 2 * ((4 * n_weights + 2) // 3)
+    sparse = 2 * ((n_weights + 3) // 4) + 2 * n_weights
     return np.where(n_weights < 0, n_features, sparse)
 
 
