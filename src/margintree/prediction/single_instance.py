@@ -73,7 +73,7 @@ class SingleInstancePredictor:
         width, size = self._fitted_ranker().size_for(k)
         row = self._row(x, values)
         best, scores = kernels.single.best(
-            row, self._width, self._forest, self._scorers, width, self._sizes[1], len(self.classes), size
+            row, self._width, self._forest, self._scorers, width, self._sizes[1], len(self.classes), size, k
         )
         if best[0] < 0:
             raise self._complaint(x, values)

@@ -1,0 +1,105 @@
+"""Folds follow from what rows hold, and the machines of a fold know nothing of its rows."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from margintree import ClassTree
+from margintree.solvers.training_set import LinearTrainingSet
+from margintree.training.held_out import folds_of_rows, machines_without
+from margintree.training.machines import Trainer
+
+
+def sorted_rows(seed, n_classes=4, n_values=3):
+    """Return rows with few different values, so that many are equal, sorted by class."""
+    random = np.random.default_rng(seed)
+    sizes = random.integers(1, 12, size=n_classes)
+    X = random.integers(0, n_values, size=(sizes.sum(), 2)).astype(float)
+    return X, np.concatenate([[0], np.cumsum(sizes)])
+
+
+@given(seed=st.integers(0, 10**6), n_folds=st.integers(2, 5))
+@settings(max_examples=60)
+def test_equal_rows_of_a_class_share_a_fold_and_different_ones_are_spread_evenly(seed, n_folds):
+    X, class_start = sorted_rows(seed)
+    fold = folds_of_rows(X, class_start, n_folds)
+    for first, last in itertools.pairwise(class_start):
+        fold_of = {}
+        for row, q in zip(X[first:last].tolist(), fold[first:last].tolist(), strict=True):
+            assert fold_of.setdefault(tuple(row), q) == q
+        counts = np.bincount(list(fold_of.values()), minlength=n_folds)
+        assert counts.max() - counts.min() <= 1
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40)
+def test_the_order_of_the_rows_and_repeated_rows_do_not_matter(seed):
+    X, class_start = sorted_rows(seed)
+    fold = folds_of_rows(X, class_start, 3)
+    random = np.random.default_rng(seed)
+    parts = [first + random.permutation(last - first) for first, last in itertools.pairwise(class_start)]
+    order = np.concatenate(parts)
+    np.testing.assert_array_equal(folds_of_rows(X[order], class_start, 3), fold[order])
+    twice = np.repeat(np.arange(len(X)), 2)
+    np.testing.assert_array_equal(folds_of_rows(X[twice], 2 * class_start, 3), fold[twice])
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=40)
+def test_dense_and_sparse_rows_fall_into_the_same_folds(seed):
+    X, class_start = sorted_rows(seed)
+    fold = folds_of_rows(X, class_start, 3)
+    stored_zeros = sp.csr_array(X + 1.0)
+    stored_zeros.data -= 1.0
+    for given_rows in (sp.csr_array(X), stored_zeros, np.asfortranarray(X), -(0.0 - X)):
+        np.testing.assert_array_equal(folds_of_rows(given_rows, class_start, 3), fold)
+
+
+def test_classes_of_one_row_do_not_all_fall_into_one_fold():
+    fold = folds_of_rows(np.random.default_rng(0).normal(size=(9, 2)), np.arange(10), 3)
+    np.testing.assert_array_equal(np.bincount(fold), [3, 3, 3])
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=20)
+def test_repeated_rows_do_not_move_the_folds_of_a_kernel_matrix(seed):
+    X, class_start = sorted_rows(seed, n_values=50)
+    gram = np.exp(-np.square(X[:, None, :] - X[None, :, :]).sum(axis=2) / 100.0)
+    fold = folds_of_rows(gram, class_start, 3, pairwise=True)
+    twice = np.repeat(np.arange(len(X)), 2)
+    doubled = folds_of_rows(gram[np.ix_(twice, twice)], 2 * class_start, 3, pairwise=True)
+    np.testing.assert_array_equal(doubled, fold[twice])
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("n_features", [6, 200], ids=["small", "large"])
+def test_machines_do_not_change_with_the_rows_that_are_left_out(make, n_features):
+    random = np.random.default_rng(0)
+    class_start, tree = np.arange(0, 41, 10), ClassTree.from_nested(((0, 1), (2, 3)))
+    left_out = np.arange(40) % 3 == 0
+    X = random.normal(size=(40, n_features))
+    poisoned = np.where(left_out[:, None], 100.0 * random.normal(size=X.shape), X)
+    machines = []
+    for rows in (X, poisoned):
+        training_set = LinearTrainingSet(make(rows), class_start, np.ones(40), np.ones(40), fit_intercept=True)
+        machines.append(machines_without(Trainer(training_set, 1e-3, 1000, 0), tree, left_out, 1))
+    assert len(machines[0]) == 3
+    for one, other in zip(*machines, strict=True):
+        np.testing.assert_array_equal(one.columns, other.columns)
+        np.testing.assert_array_equal(one.weights, other.weights)
+        assert one.intercept == other.intercept
+    # With them they do change: the poison is strong enough to show.
+    everything = machines_without(Trainer(training_set, 1e-3, 1000, 0), tree, np.zeros(40, dtype=bool), 1)
+    assert np.abs(everything[0].weights - machines[0][0].weights).max() > 1e-3
+
+
+def test_a_class_that_is_left_out_whole_gives_a_machine_of_one_answer():
+    class_start, tree = np.arange(0, 7, 2), ClassTree.from_nested(((0, 1), 2))
+    training_set = LinearTrainingSet(np.eye(6), class_start, np.ones(6), np.ones(6), fit_intercept=False)
+    _, below = machines_without(Trainer(training_set, 1e-3, 1000, 0), tree, np.arange(6) < 2, 1)
+    assert len(below.weights) == 0
+    assert below.intercept < 0.0
