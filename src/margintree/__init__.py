@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from margintree.estimators.one_vs_one import OneVsOneSVC
     from margintree.estimators.one_vs_rest import OneVsRestSVC
     from margintree.estimators.output_code import OutputCodeSVC
+    from margintree.model_file.errors import ModelFileError
+    from margintree.model_file.files import load_model, save_model
 
 __version__ = "0.1.0"
 
@@ -29,10 +31,13 @@ __all__ = [
     "FilterTreeClassifier",
     "LabelTreeClassifier",
     "MarginTreeClassifier",
+    "ModelFileError",
     "OneVsOneSVC",
     "OneVsRestSVC",
     "OutputCodeSVC",
     "__version__",
+    "load_model",
+    "save_model",
 ]
 
 # Imported on first use, so that the command line answers at once.
@@ -44,9 +49,12 @@ _HOMES = {
     "FilterTreeClassifier": "margintree.estimators.filter_tree",
     "LabelTreeClassifier": "margintree.estimators.label_tree",
     "MarginTreeClassifier": "margintree.estimators.margin_tree",
+    "ModelFileError": "margintree.model_file.errors",
     "OneVsOneSVC": "margintree.estimators.one_vs_one",
     "OneVsRestSVC": "margintree.estimators.one_vs_rest",
     "OutputCodeSVC": "margintree.estimators.output_code",
+    "load_model": "margintree.model_file.files",
+    "save_model": "margintree.model_file.files",
 }
 
 

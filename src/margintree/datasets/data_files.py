@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file, load_svmlight_files
 
 from margintree.datasets.registry import DataSet, Form
-from margintree.datasets.storage import replacing
+from margintree.storage import replacing
 
 Labels = npt.NDArray[np.int64]
 

@@ -16,7 +16,7 @@ from typing import IO
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
-from margintree.datasets.storage import replacing
+from margintree.storage import replacing
 
 TIMEOUT = 60.0  # seconds without any byte
 # Answers that may be others the next time: timeout, too many requests, and errors of the server.

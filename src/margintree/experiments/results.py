@@ -19,6 +19,7 @@ from typing import IO, Any, Self
 from uuid import uuid4
 
 from margintree.experiments.protocol import Protocol
+from margintree.storage import sync_directory
 
 Row = dict[str, Any]
 
@@ -112,7 +113,7 @@ class ResultsFile:
             self.results = Results(rows)
             if not rows:
                 self._append({"kind": "protocol", "name": self.protocol.name, "fingerprint": self.protocol.fingerprint})
-                _sync_directory(self.path.parent)
+                sync_directory(self.path.parent)
         except BaseException:
             self._file.close()
             raise
@@ -223,14 +224,3 @@ def _lock(file: IO[bytes], path: Path) -> None:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise ResultsError(f"Another run is writing to {path}. Wait for it, or give another --output.") from error
-
-
-def _sync_directory(directory: Path) -> None:
-    """Make a new file's name as durable as its content, where the system knows how."""
-    if os.name != "posix":
-        return
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

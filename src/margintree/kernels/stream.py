@@ -330,6 +330,25 @@ def reserve_children(tree, model, leaf, count):
 
 
 @compiled
+def restore(model, done, start, columns, state):
+    """Give nodes ``done`` and later a region with the given columns; return how many nodes are done in all.
+
+    Fewer than all means that the pool must grow first.
+    """
+    for node in range(done, start.shape[0] - 1):
+        if start[node] == start[node + 1]:
+            continue
+        if not reserve(model, node, start[node + 1] - start[node]):
+            return node
+        for p in range(start[node], start[node + 1]):
+            place = slot_of(model, node, columns[p])
+            model.slot_column[place] = columns[p]
+            model.filled[node] += 1
+            model.state[place, 0], model.state[place, 1] = state[p, 0], state[p, 1]
+    return start.shape[0] - 1
+
+
+@compiled
 def learn_row(tree, model, label, row, count, weight, rate, alpha):
     """Train the path of a label that has a leaf, or find a place for one that has none.
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from margintree import kernels
 from margintree.class_tree import ClassTree
-from margintree.solvers.linear_rows import layout
+from margintree.solvers.linear_rows import layout, read_only
 from margintree.solvers.node_rows import Matrix
 from margintree.solvers.solution import Array
 
@@ -70,8 +70,9 @@ class ProbabilityTree:
             )
         return leaf, n_evaluations
 
-    def _flat(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], Array, Array]:
-        return self.start, self.columns, self.weights, self.intercepts
+    def _flat(self) -> tuple[npt.NDArray[np.generic], ...]:
+        # Read-only, so that arrays of a mapped file run the same compiled code.
+        return tuple(read_only(array) for array in (self.start, self.columns, self.weights, self.intercepts))
 
     def _parts(self, X: Matrix, entries_per_row: int) -> Iterator[slice]:
         step = max(1, BLOCK_ENTRIES // entries_per_row)

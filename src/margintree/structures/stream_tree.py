@@ -90,6 +90,34 @@ class StreamTree:
         self._n_leaves = np.empty(0, dtype=np.int64)
         self._n_nodes = np.zeros(1, dtype=np.int64)
 
+    @classmethod
+    def from_class_tree(cls, tree: ClassTree, number: Index, class_of_label: Index, alpha: float) -> "StreamTree":
+        """Return the growing tree that ``class_tree`` gave these for.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from margintree.class_tree import ClassTree
+        >>> tree = ClassTree.from_nested((0, (1, 2)))
+        >>> growing = StreamTree.from_class_tree(tree, np.array([0, 1, 2, 3, 4]), np.arange(3), alpha=0.4)
+        >>> growing.class_tree(np.arange(3))[0] == tree
+        True
+        """
+        growing = cls(alpha)
+        growing._reserve(tree.n_classes)
+        inner, leaves = tree.internal_nodes, tree.leaf_of_class[class_of_label]
+        growing._children_left[number[inner]] = number[tree.children_left[inner]]
+        growing._children_right[number[inner]] = number[tree.children_right[inner]]
+        growing._parent[number[1:]] = number[tree.parent[1:]]
+        growing._leaf_class[number[leaves]] = np.arange(tree.n_classes)
+        growing._leaf_of_class[:] = number[leaves]
+        n_leaves = np.ones(tree.n_nodes, dtype=np.int64)
+        for node in inner[::-1].tolist():
+            n_leaves[node] = n_leaves[tree.children_left[node]] + n_leaves[tree.children_right[node]]
+        growing._n_leaves[number] = n_leaves
+        growing._n_nodes[0] = tree.n_nodes
+        return growing
+
     def absorb(self, X: Matrix, stream: Stream, regressors: Regressors) -> None:
         """Take the rows of the stream one by one."""
         self._reserve(int(stream.labels.max(initial=-1)) + 1)

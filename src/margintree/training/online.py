@@ -5,12 +5,14 @@ The output of a node is f(x) = clip(1/2 + w'x, 0, 1). The step and the layout of
 weights over the features as they are.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from margintree import kernels
+from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
 
 Index = npt.NDArray[np.int64]
@@ -19,6 +21,21 @@ Index = npt.NDArray[np.int64]
 FIRST_SLOTS = 2**12
 # Regions of the pool have sizes up to 2^SIZES.
 SIZES = 48
+
+
+@dataclass(frozen=True, eq=False)
+class StoredRegressors:
+    """Regressors without the room to learn in: node i has ``start[i]:start[i + 1]`` of the columns, which ascend.
+
+    ``state`` has the weight and the sum of squared gradients of each column, ``scale`` and ``totals`` are those of
+    ``margintree.kernels.stream``.
+    """
+
+    scale: Array
+    totals: Array
+    start: Index
+    columns: Index
+    state: Array
 
 
 class OnlineRegressors:
@@ -39,7 +56,7 @@ class OnlineRegressors:
         self.n_features = n_features
         self.learning_rate = learning_rate
         self.fit_intercept = fit_intercept
-        self._is_dense = not sparse
+        self.is_dense = not sparse
         self._scale = np.zeros(n_features + 1)
         self._totals = np.zeros(2)
         self._first, self._room, self._filled = (np.empty(0, dtype=np.int64) for _ in range(3))
@@ -47,9 +64,49 @@ class OnlineRegressors:
         self._returned = np.full(SIZES, -1)
         self._slot_column = np.empty(0, dtype=np.int64)
         self._state = np.empty((0, 2))
+        # What has been read and is not laid out yet: only learning needs that.
+        self._waiting: StoredRegressors | None = None
+
+    @classmethod
+    def from_stored(
+        cls, stored: StoredRegressors, *, learning_rate: float, fit_intercept: bool, sparse: bool
+    ) -> "OnlineRegressors":
+        """Return regressors that learn on from stored ones."""
+        regressors = cls(len(stored.scale) - 1, learning_rate=learning_rate, fit_intercept=fit_intercept, sparse=sparse)
+        regressors._waiting = stored
+        return regressors
+
+    def stored(self, n_nodes: int) -> StoredRegressors:
+        """Return what the regressors of nodes 0 .. n_nodes - 1 have learned."""
+        if self._waiting is not None:
+            return self._waiting
+        owner, slots = self._slots_of(np.arange(n_nodes))
+        slots, owner = slots[self._slot_column[slots] >= 0], owner[self._slot_column[slots] >= 0]
+        order = np.lexsort((self._slot_column[slots], owner))
+        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_nodes))])
+        return StoredRegressors(
+            self._scale, self._totals, start, self._slot_column[slots[order]], self._state[slots[order]]
+        )
+
+    def _lay_out(self) -> None:
+        """Give each node that waits a region of the pool."""
+        if self._waiting is None:
+            return
+        stored, self._waiting = self._waiting, None
+        self._scale, self._totals = stored.scale.copy(), stored.totals.copy()
+        n_nodes = len(stored.start) - 1
+        self.reserve(n_nodes)
+        arrays = [read_only(array) for array in (stored.start, stored.columns, stored.state)]
+        done = 0
+        while True:
+            done = kernels.stream.restore(self.arrays(), done, *arrays)
+            if done == n_nodes:
+                return
+            self.make_room()
 
     def reserve(self, n_nodes: int) -> None:
         """Make room for nodes 0 .. n_nodes - 1."""
+        self._lay_out()
         self._first = lengthened(self._first, n_nodes, 0)
         self._room = lengthened(self._room, n_nodes, 0)
         self._filled = lengthened(self._filled, n_nodes, 0)
@@ -64,7 +121,7 @@ class OnlineRegressors:
         """Return the arrays as the compiled loop takes them; it writes to them."""
         return kernels.stream.NodeRegressors(
             self.n_features + 1,
-            self._is_dense,
+            self.is_dense,
             self._scale,
             self._totals,
             self._first,
@@ -89,12 +146,10 @@ class OnlineRegressors:
         start, columns, weights, intercepts : ndarray
             ``nodes[i]`` has ``start[i]:start[i + 1]`` of the columns and weights, and ``intercepts[i]``.
         """
-        owner = np.flatnonzero(nodes >= 0)
-        room = self._room[nodes[owner]]
-        # The regions of the nodes, one behind the other.
-        shift = self._first[nodes[owner]] - np.cumsum(room) + room
-        slots = np.arange(room.sum()) + np.repeat(shift, room)
-        owner, columns, values = np.repeat(owner, room), self._slot_column[slots], -self._state[slots, 0]
+        self._lay_out()
+        kept = np.flatnonzero(nodes >= 0)
+        owner, slots = self._slots_of(nodes[kept])
+        owner, columns, values = kept[owner], self._slot_column[slots], -self._state[slots, 0]
         intercepts = np.zeros(len(nodes))
         constant = columns == self.n_features
         intercepts[owner[constant]] = values[constant]
@@ -102,6 +157,12 @@ class OnlineRegressors:
         owner, columns, values = owner[kept], columns[kept], values[kept]
         start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(nodes)))])
         return start, columns, values / self._scale[columns], intercepts
+
+    def _slots_of(self, nodes: Index) -> tuple[Index, Index]:
+        """Return the slots of the nodes' regions, one region behind the other, each with the position of its node."""
+        room = self._room[nodes]
+        shift = self._first[nodes] - np.cumsum(room) + room
+        return np.repeat(np.arange(len(nodes)), room), np.arange(room.sum()) + np.repeat(shift, room)
 
     def __getstate__(self) -> dict[str, Any]:
         # The untouched part of the pool needs no place in a file.

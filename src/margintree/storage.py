@@ -22,6 +22,18 @@ def replacing(path: Path) -> Iterator[Path]:
         with unfinished.open("rb+") as stream:
             os.fsync(stream.fileno())
         os.replace(unfinished, path)
+        sync_directory(path.parent)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+def sync_directory(directory: Path) -> None:
+    """Make a new file's name as durable as its content, where the system knows how."""
+    if os.name != "posix":
+        return
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,1 @@
+"""The model file: fitted estimators in one safe, checked and mappable file."""

@@ -1,0 +1,176 @@
+"""Arrays and a text in one file: the format of safetensors, written and read with every check it allows.
+
+A file is the length N of the header (8 bytes, little-endian), N bytes of JSON, and the arrays behind each other without
+gaps. The header names dtype, shape and place of each array; its ``__metadata__`` has the number of the model format,
+the text that describes the model, and the SHA-256 of all of that. Arrays of wide elements come first, so that
+each lies aligned. Any reader of safetensors can open such a file.
+"""
+
+import json
+import math
+import mmap
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree.model_file.errors import ModelFileError
+
+AnyArray = npt.NDArray[Any]
+Buffer = mmap.mmap | bytes
+
+DTYPES = {
+    "BOOL": np.dtype(np.bool_),
+    **{f"{kind.upper()}{8 * size}": np.dtype(f"<{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)},
+    **{f"F{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
+}
+NAMES = {dtype: name for name, dtype in DTYPES.items()}
+
+# What Python makes of a header takes some twenty times its length. Ours have a few kB; only class weights, class orders
+# and codes given as parameters make them longer.
+LARGEST_HEADER = 2**24
+# The data begin at a multiple of this, as wide as a cache line.
+ALIGNMENT = 64
+MOST_DIMENSIONS = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """A file as it was read: nothing in it has been believed yet but the places of the arrays."""
+
+    header: dict[str, Any]
+    metadata: dict[str, str]
+    arrays: dict[str, AnyArray]
+
+
+def write(stream: IO[bytes], arrays: Mapping[str, AnyArray], metadata: Mapping[str, str]) -> None:
+    """Write contiguous arrays and the metadata, sealed."""
+    header: dict[str, Any] = {"__metadata__": dict(metadata)}
+    ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
+    end = 0
+    for name, array in ordered:
+        begin, end = end, end + array.nbytes
+        header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [begin, end]}
+    header["__metadata__"]["sha256"] = seal_of(header)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    if len(text) > LARGEST_HEADER - ALIGNMENT:
+        raise ModelFileError(
+            f"The description of the model takes {len(text)} bytes, and a model file has room for {LARGEST_HEADER}. "
+            "Shorten class_weight, class_order or code, which are stored as parameters."
+        )
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    stream.write(len(text).to_bytes(8, "little") + text)
+    for _, array in ordered:
+        # A view of bytes, because an array without elements has no memory to cast.
+        stream.write(array.reshape(-1).view(np.uint8).data if array.size else b"")
+
+
+def seal_of(header: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of everything in the header but the seal itself."""
+    unsealed = {key: value for key, value in header["__metadata__"].items() if key != "sha256"}
+    content = json.dumps({**header, "__metadata__": unsealed}, sort_keys=True, separators=(",", ":"))
+    return sha256(content.encode()).hexdigest()
+
+
+def digest_of(array: AnyArray) -> str:
+    """Return the SHA-256 of an array's bytes."""
+    return sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b"").hexdigest()
+
+
+def read(path: Path, *, is_mapped: bool) -> Contents:
+    """Return what a file holds; arrays are read-only views of the mapped file, or of a copy in memory."""
+    return parse(buffer_of(path, is_mapped=is_mapped))
+
+
+def buffer_of(path: Path, *, is_mapped: bool) -> Buffer:
+    """Return the bytes of a file."""
+    # Opening a pipe would wait for somebody to write to it.
+    if not stat.S_ISREG(os.stat(path).st_mode) and not path.is_dir():
+        raise ModelFileError("it is no regular file")
+    with path.open("rb") as stream:
+        if os.fstat(stream.fileno()).st_size < 8:
+            raise ModelFileError("it is shorter than 8 bytes")
+        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) if is_mapped else stream.read()
+
+
+def parse(buffer: Buffer) -> Contents:
+    """Return what the bytes hold, after checking that arrays fill the file without gap or overlap."""
+    length = int.from_bytes(buffer[:8], "little")
+    if length > min(LARGEST_HEADER, len(buffer) - 8):
+        raise ModelFileError(f"its header claims {length} bytes of {len(buffer)}")
+    header = parse_json(buffer[8 : 8 + length], "header")
+    metadata = header.get("__metadata__")
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise ModelFileError("its header has no metadata")
+    places = {name: _place(name, entry, len(buffer)) for name, entry in header.items() if name != "__metadata__"}
+    arrays, end = {}, 0
+    for name, (dtype, shape, begin) in sorted(places.items(), key=lambda item: item[1][2]):
+        n_bytes = math.prod(shape) * dtype.itemsize
+        if begin != end or begin % dtype.itemsize or 8 + length + begin + n_bytes > len(buffer):
+            raise ModelFileError(f"array {name!r} does not lie where the one before it ends, or ends behind the file")
+        end = begin + n_bytes
+        arrays[name] = as_array(buffer, 8 + length + begin, dtype, shape)
+        if dtype == np.bool_ and (arrays[name].view(np.uint8) > 1).any():
+            raise ModelFileError(f"array {name!r} has truth values that are neither true nor false")
+    if (8 + length) % 8 or 8 + length + end != len(buffer):
+        raise ModelFileError(f"it has {len(buffer)} bytes where its header announces {8 + length + end}")
+    return Contents(header, metadata, arrays)
+
+
+def _place(name: str, entry: Any, n_bytes: int) -> tuple[np.dtype[Any], tuple[int, ...], int]:
+    """Return dtype, shape and begin of an array; the caller checks where that leads."""
+    if not isinstance(entry, dict) or sorted(entry) != ["data_offsets", "dtype", "shape"]:
+        raise ModelFileError(f"array {name!r} is not described by dtype, shape and data_offsets")
+    dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
+    if not isinstance(dtype, str) or dtype not in DTYPES:
+        raise ModelFileError(f"array {name!r} has the unknown dtype {dtype!r:.40}")
+    # Bounded one by one before they are multiplied, so that no product is absurd.
+    if not (_are_counts(shape, n_bytes) and len(shape) <= MOST_DIMENSIONS):
+        raise ModelFileError(f"array {name!r} has no possible shape: {shape!r:.80}")
+    size = math.prod(shape) * DTYPES[dtype].itemsize
+    if not (_are_counts(offsets, n_bytes) and len(offsets) == 2 and offsets[1] - offsets[0] == size):
+        raise ModelFileError(f"array {name!r} takes {size} bytes, but its offsets are {offsets!r:.80}")
+    return DTYPES[dtype], tuple(shape), offsets[0]
+
+
+def _are_counts(values: Any, highest: int) -> bool:
+    # True is an int to Python, and no count.
+    return isinstance(values, list) and all(type(value) is int and 0 <= value <= highest for value in values)
+
+
+def as_array(buffer: Buffer, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> AnyArray:
+    """Return a read-only view of some bytes."""
+    if 0 in shape:
+        # There may be no byte left for it to point to.
+        empty = np.empty(shape, dtype)
+        empty.flags.writeable = False
+        return empty
+    return np.ndarray(shape, dtype, buffer=buffer, offset=offset)
+
+
+def parse_json(text: bytes | str, what: str) -> dict[str, Any]:
+    """Return a JSON object; keys that come twice, NaN and anything else that two readers may read differently fail."""
+    try:
+        value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise ModelFileError(f"its {what} is no sound JSON ({error!s:.80})") from error
+    if not isinstance(value, dict):
+        raise ModelFileError(f"its {what} is no JSON object")
+    return value
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) < len(pairs):
+        raise ValueError("a key stands there twice")
+    return result
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")

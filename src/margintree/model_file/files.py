@@ -1,0 +1,186 @@
+"""Save a fitted estimator, and load it again."""
+
+import json
+import os
+import re
+from collections.abc import Callable
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from margintree.model_file import container
+from margintree.model_file.container import Contents
+from margintree.model_file.errors import ModelFileError
+from margintree.model_file.estimators import CODECS, put_fitted, restore_fitted
+from margintree.model_file.parameters import decode_parameters, encode_parameters
+from margintree.model_file.sections import Input, Output
+from margintree.storage import replacing
+
+# A change that this reader would get wrong takes the next number; its reader joins READERS, and this one stays.
+FORMAT = 1
+FORMAT_KEY = "margintree_format"
+LIBRARIES = ("margintree", "numpy", "scipy", "scikit-learn")
+
+
+def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Write a fitted estimator to one file, which ``load_model`` reads.
+
+    The file is a safetensors file: arrays behind a header that says what they are, with checksums. It holds no code and
+    no pickle, nothing about ``n_jobs``, ``verbose`` and how long training took, and is byte for byte the same for the
+    same model. At any moment either the old file or the new one is there, whole.
+
+    Parameters
+    ----------
+    estimator : a fitted estimator of margintree
+        With any kernel that has a name; a callable is code, which no model file holds.
+    path : str or path-like
+
+    Raises
+    ------
+    ModelFileError
+        If the estimator has something that a model file cannot hold.
+    OSError
+        If the file cannot be written, for instance because the disk is full; then nothing has changed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import OneVsRestSVC, load_model, save_model
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = OneVsRestSVC(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "iris.margintree"
+    ...     save_model(model, path)
+    ...     loaded = load_model(path, mmap=False)
+    >>> bool((loaded.predict(X) == model.predict(X)).all())
+    True
+    """
+    path = Path(path)
+    arrays, metadata = as_contents(estimator)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"There is no directory {path.parent}, where {path.name} was to be saved. Create it.")
+    try:
+        with replacing(path) as unfinished:
+            with unfinished.open("wb") as stream:
+                container.write(stream, arrays, metadata)
+            # What cannot be loaded must not take the place of something that can.
+            load_model(unfinished)
+    except OSError as error:
+        n_bytes = sum(array.nbytes for array in arrays.values())
+        raise type(error)(
+            error.errno,
+            f"The model could not be saved: {error.strerror}. It takes about {n_bytes} bytes; what was there "
+            "before is unchanged. Free some space, or save elsewhere",
+            str(path),
+        ) from error
+
+
+def as_contents(estimator: Any) -> tuple[dict[str, container.AnyArray], dict[str, str]]:
+    """Return the arrays and the metadata of a fitted estimator's file."""
+    name = type(estimator).__name__
+    if name not in CODECS or type(estimator) is not CODECS[name].estimator:
+        raise ModelFileError(
+            f"A model file holds one of {', '.join(sorted(CODECS))}, fitted. Got {estimator!r:.80}. Save the parts of "
+            "a pipeline one by one, or use joblib."
+        )
+    out = Output()
+    put_fitted(out, estimator)
+    model = {
+        "versions": {library: version(library) for library in LIBRARIES},
+        "estimator": name,
+        "parameters": encode_parameters(estimator),
+        "facts": out.facts,
+        "sha256": {key: container.digest_of(array) for key, array in sorted(out.arrays.items())},
+    }
+    text = json.dumps(model, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return out.arrays, {FORMAT_KEY: str(FORMAT), "model": text}
+
+
+def load_model(path: str | os.PathLike[str], mmap: bool = True, verify: bool = False) -> Any:
+    """Return the estimator of a file that ``save_model`` wrote, ready to predict.
+
+    Nothing in a file is run or imported. Header, trees and everything that prediction uses as an index are checked
+    always, so that no file makes it read outside of its memory or run forever. Weights are only checked with
+    ``verify``: without it damaged ones give wrong predictions, but nothing worse.
+
+    Parameters
+    ----------
+    path : str or path-like
+    mmap : bool, default=True
+        Map the file instead of reading it: a large model is ready at once, and processes share its memory. The file
+        must then stay as it is while the model is in use; ``save_model`` replaces files and never changes them.
+    verify : bool, default=False
+        Read everything and compare it with the checksums.
+
+    Returns
+    -------
+    estimator
+        With the same parameters (``n_jobs`` and ``verbose`` have their defaults) and the same predictions, bit for bit.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged, no model file, or one of a newer format.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier, load_model, save_model
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "iris.margintree"
+    ...     save_model(MarginTreeClassifier(C=10, random_state=0).fit(X, y), path)
+    ...     load_model(path, mmap=False, verify=True)
+    MarginTreeClassifier(C=10, random_state=0)
+    """
+    path = Path(path)
+    try:
+        contents = container.read(path, is_mapped=mmap)
+        return READERS[_format_of(contents)](contents, verify)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
+
+
+def _format_of(contents: Contents) -> int:
+    text = contents.metadata.get(FORMAT_KEY, "")
+    if re.fullmatch("[1-9][0-9]{0,5}", text) is None:
+        raise ModelFileError("it is no model file of margintree")
+    if int(text) > max(READERS):
+        raise ModelFileError(
+            f"it has format {text}, and margintree {version('margintree')} reads formats up to {max(READERS)}; upgrade "
+            "margintree to load it"
+        )
+    return int(text)
+
+
+def read_format_1(contents: Contents, verify: bool) -> Any:
+    """Return the estimator of a file of format 1."""
+    if contents.metadata.get("sha256") != container.seal_of(contents.header):
+        raise ModelFileError("its header is damaged: the checksum is another")
+    model = container.parse_json(contents.metadata.get("model", ""), "description")
+    facts, digests, name = model.get("facts"), model.get("sha256"), model.get("estimator")
+    if not isinstance(facts, dict) or not isinstance(digests, dict) or digests.keys() != contents.arrays.keys():
+        raise ModelFileError("its description is not complete")
+    if not isinstance(name, str) or name not in CODECS:
+        raise ModelFileError(f"it holds the unknown estimator {name!r:.40}")
+    if verify:
+        for key, array in contents.arrays.items():
+            if digests[key] != container.digest_of(array):
+                raise ModelFileError(f"array {key!r} is damaged: the checksum is another")
+    try:
+        cls = CODECS[name].estimator
+        estimator = cls(**decode_parameters(cls, model.get("parameters")))
+        estimator._validate_params()
+        source = Input(dict(contents.arrays), dict(facts))
+        restore_fitted(source, estimator)
+        source.finish()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise ModelFileError(f"{error}".rstrip(".")) from error
+    return estimator
+
+
+READERS: dict[int, Callable[[Contents, bool], Any]] = {1: read_format_1}

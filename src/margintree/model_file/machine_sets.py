@@ -1,0 +1,44 @@
+"""Machines without a tree."""
+
+import numpy as np
+
+from margintree.model_file.errors import ModelFileError
+from margintree.model_file.matrices import COLUMNS, ROWS, put_function, put_matrix, take_function, take_matrix
+from margintree.model_file.sections import Input, Output
+from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
+
+
+def put_machines(out: Output, machines: MachineSet) -> None:
+    """Store the machines."""
+    if isinstance(machines, LinearMachines):
+        out.fact("kind", "linear")
+        put_matrix(out.section("weights"), machines.weights)
+        out.array("intercepts", machines.intercepts)
+        return
+    out.fact("kind", "kernel")
+    put_function(out.section("function"), machines.function)
+    put_matrix(out.section("coefficients"), machines.coefficients)
+    out.array("support", machines.support)
+    out.array("constants", machines.constants)
+    if machines.vectors is not None:
+        put_matrix(out.section("vectors"), machines.vectors)
+
+
+def take_machines(source: Input, n_machines: int, n_features: int, kernel: str) -> MachineSet:
+    """Return as many machines as expected."""
+    kind = source.choice("kind", ["linear", "kernel"])
+    if (kind == "kernel") == (kernel == "linear"):
+        raise ModelFileError(f"its machines are of kind {kind!r}, which is not what kernel={kernel!r} has")
+    if kind == "linear":
+        # Their number is that of an array in the file before anything is made that has their size.
+        intercepts = source.finite("intercepts", n_machines)
+        return LinearMachines(take_matrix(source.section("weights"), n_features, n_machines, COLUMNS), intercepts)
+    function = take_function(source.section("function"), kernel)
+    constants = source.finite("constants", n_machines)
+    # With vectors of its own the model has these numbers only for the record.
+    support = source.indices("support", n_features if kernel == "precomputed" else np.iinfo(np.int64).max, None)
+    coefficients = take_matrix(source.section("coefficients"), len(support), n_machines, ["csc_array"])
+    vectors = None
+    if kernel != "precomputed":
+        vectors = take_matrix(source.section("vectors"), len(support), n_features, ROWS)
+    return KernelMachines(function, vectors, support, coefficients, constants)

@@ -1,0 +1,43 @@
+"""Records of the nodes, without the time that they took."""
+
+import itertools
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from margintree.model_file.sections import Input, Output
+from margintree.structures.grow import NodeRecord
+
+NUMBERS = {float: np.float64, int: np.int64, bool: np.bool_}
+# A clock does not tell the same twice, and the same model is to give the same file.
+NOT_STORED = "seconds"
+COLUMNS = {
+    field.name: NUMBERS[field.type]
+    for field in fields(NodeRecord)
+    if field.type in NUMBERS and field.name != NOT_STORED
+}
+SIDES = ("classes_left", "classes_right")
+
+
+def put_records(out: Output, records: list[NodeRecord]) -> None:
+    """Store records column by column."""
+    for name, dtype in COLUMNS.items():
+        out.array(name, np.array([getattr(record, name) for record in records], dtype=dtype))
+    for name in SIDES:
+        sides = [getattr(record, name) for record in records]
+        out.array(f"n_{name}", np.array([len(side) for side in sides], dtype=np.int64))
+        out.array(name, np.array(list(itertools.chain.from_iterable(sides)), dtype=np.int64))
+
+
+def take_records(source: Input, n_records: int, n_classes: int) -> list[NodeRecord]:
+    """Return the records; the time they took is not known any more."""
+    columns: dict[str, list[Any]] = {NOT_STORED: [float("nan")] * n_records}
+    for name, dtype in COLUMNS.items():
+        columns[name] = source.array(name, dtype, n_records).tolist()
+    for name in SIDES:
+        members = source.indices(name, n_classes, None).tolist()
+        start = source.starts(f"n_{name}", n_records, len(members)).tolist()
+        columns[name] = [tuple(members[i:j]) for i, j in itertools.pairwise(start)]
+    names = [field.name for field in fields(NodeRecord)]
+    return [NodeRecord(*values) for values in zip(*(columns[name] for name in names), strict=True)]

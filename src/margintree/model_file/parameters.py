@@ -1,0 +1,128 @@
+"""The parameters of an estimator as JSON: plain values, arrays, class weights and the splits of this package.
+
+What is code (callable kernels, splits of one's own) or hidden state (a RandomState) is refused. ``n_jobs`` and
+``verbose`` say how a process works, not what the model is, and are left out.
+"""
+
+import math
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from margintree import splits
+from margintree.model_file.errors import ModelFileError
+
+LEFT_OUT = ("n_jobs", "verbose")
+SPLIT_CLASSES = {
+    cls.__name__: cls
+    for cls in (
+        splits.AlternatingSplit,
+        splits.BestFirstSplit,
+        splits.CentroidSplit,
+        splits.ExhaustiveSplit,
+        splits.RandomSplit,
+        splits.RelaxationSplit,
+    )
+}
+ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+# Strings in an array all take the room of the longest.
+LARGEST_TEXT_ARRAY = 2**26
+
+
+def encode_parameters(estimator: Any) -> dict[str, Any]:
+    """Return the parameters of an estimator as JSON can hold them."""
+    given = estimator.get_params(deep=False)
+    return {name: _encode_parameter(name, given[name]) for name in sorted(given) if name not in LEFT_OUT}
+
+
+def _encode_parameter(name: str, value: Any) -> Any:
+    if name == "kernel" and callable(value):
+        raise ModelFileError(
+            f"A model file holds no code, so that loading one runs none; kernel={value!r:.80} is a function. Use "
+            "kernel='rbf', 'poly', 'linear' or 'precomputed', or keep this estimator with joblib."
+        )
+    if name == "random_state" and not (value is None or isinstance(value, int | np.integer)):
+        raise ModelFileError(
+            f"A model file holds random_state only as a number or None. Got {value!r:.80}, which changes with every "
+            "use. Call set_params(random_state=None) before saving; predictions do not depend on it."
+        )
+    try:
+        return encode(value)
+    except ModelFileError as error:
+        raise ModelFileError(f"The parameter {name}={value!r:.80} does not fit into a model file: {error}") from None
+
+
+def encode(value: Any) -> Any:
+    """Return a value as JSON; a dictionary marks what JSON has no form for."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else {"float": str(value)}
+    if isinstance(value, list):
+        return [encode(item) for item in value]
+    if isinstance(value, tuple):
+        return {"tuple": [encode(item) for item in value]}
+    if isinstance(value, dict) and all(isinstance(key, int | str | float | np.generic) for key in value):
+        return {"mapping": [[encode(key), encode(item)] for key, item in value.items()]}
+    if isinstance(value, np.ndarray) and (value.dtype.kind == "U" or value.dtype.name in ARRAY_TYPES):
+        return {"array": value.tolist(), "dtype": "str" if value.dtype.kind == "U" else value.dtype.name}
+    if type(value) is SPLIT_CLASSES.get(type(value).__name__):
+        arguments = {field.name: encode(getattr(value, field.name)) for field in fields(value)}
+        return {"split": type(value).__name__, "arguments": arguments}
+    raise ModelFileError(
+        f"it is a {type(value).__name__}. Plain values, lists, dictionaries, arrays of numbers or strings, and the "
+        "splits of margintree.splits do. Call set_params with one of these before saving, or use joblib."
+    )
+
+
+def decode_parameters(cls: type[Any], stored: Any) -> dict[str, Any]:
+    """Return the parameters that a file has for an estimator; those that it lacks keep their defaults."""
+    if not isinstance(stored, dict):
+        raise ModelFileError("its parameters are no JSON object")
+    known = set(cls._get_param_names()) - set(LEFT_OUT)
+    unknown = sorted(set(stored) - known)
+    if unknown:
+        raise ModelFileError(f"{cls.__name__} has no parameters {unknown!r:.80}")
+    return {name: decode(value) for name, value in stored.items()}
+
+
+def decode(value: Any) -> Any:
+    """Return the value that ``encode`` was given."""
+    if isinstance(value, list):
+        return [decode(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    match value:
+        case {"float": "nan" | "inf" | "-inf" as text, **rest} if not rest:
+            return float(text)
+        case {"tuple": list(items), **rest} if not rest:
+            return tuple(decode(item) for item in items)
+        case {"mapping": list(pairs), **rest} if not rest:
+            return _mapping(pairs)
+        case {"array": list(items), "dtype": str(dtype), **rest} if not rest:
+            return _array(items, dtype)
+        case {"split": str(name), "arguments": dict(arguments), **rest} if not rest and name in SPLIT_CLASSES:
+            return SPLIT_CLASSES[name](**{key: decode(item) for key, item in arguments.items()})
+    raise ModelFileError(f"its parameters hold something unknown: {sorted(value)!r:.80}")
+
+
+def _mapping(pairs: list[Any]) -> dict[Any, Any]:
+    if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        raise ModelFileError("its parameters hold a mapping that is not made of pairs")
+    result = {decode(key): decode(item) for key, item in pairs if not isinstance(key, dict | list)}
+    if len(result) < len(pairs):
+        raise ModelFileError("its parameters hold a mapping with a key that is none, or stands there twice")
+    return result
+
+
+def _array(items: list[Any], dtype: str) -> Any:
+    if dtype in ARRAY_TYPES:
+        return np.array(items, dtype=dtype)
+    if dtype != "str" or not all(isinstance(item, str) for item in items):
+        raise ModelFileError(f"its parameters hold an array of the unknown type {dtype!r:.40}")
+    if len(items) * max(map(len, items), default=0) > LARGEST_TEXT_ARRAY:
+        raise ModelFileError("its parameters hold an array of strings that takes too much memory")
+    return np.array(items, dtype=str)

@@ -1,0 +1,157 @@
+"""What a model is made of, by name: arrays, and facts that fit into JSON.
+
+``Output`` collects them, ``Input`` hands them out once they are what the caller expects. Sections put the names of one
+structure behind a common prefix, as in ``model.table.cells``.
+"""
+
+import math
+from collections.abc import Collection
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree.model_file.container import AnyArray
+from margintree.model_file.errors import ModelFileError
+
+
+class Output:
+    """Named arrays and facts on their way to a file."""
+
+    def __init__(self) -> None:
+        self.arrays: dict[str, AnyArray] = {}
+        self.facts: dict[str, Any] = {}
+        self._prefix = ""
+
+    def section(self, name: str) -> "Output":
+        """Return an output that adds to this one, under names that begin with ``name``."""
+        part = Output()
+        part.arrays, part.facts, part._prefix = self.arrays, self.facts, f"{self._prefix}{name}."
+        return part
+
+    def array(self, name: str, array: AnyArray) -> None:
+        """Store an array of numbers."""
+        little = array.dtype.newbyteorder("<")
+        self.arrays[self._prefix + name] = np.ascontiguousarray(array, dtype=little)
+
+    def fact(self, name: str, value: Any) -> None:
+        """Store something that JSON can hold."""
+        self.facts[self._prefix + name] = value
+
+
+class Input:
+    """Named arrays and facts from a file, each checked when it is taken."""
+
+    def __init__(self, arrays: dict[str, AnyArray], facts: dict[str, Any]) -> None:
+        self._arrays = arrays
+        self._facts = facts
+        self._prefix = ""
+
+    def section(self, name: str) -> "Input":
+        """Return an input for names that begin with ``name``."""
+        part = Input(self._arrays, self._facts)
+        part._prefix = f"{self._prefix}{name}."
+        return part
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is an array or a fact of this name."""
+        return self._prefix + name in self._arrays or self._prefix + name in self._facts
+
+    def array(self, name: str, dtype: npt.DTypeLike, *shape: int | None) -> AnyArray:
+        """Take an array of this dtype and shape; None leaves the length open."""
+        full = self._prefix + name
+        if full not in self._arrays:
+            raise ModelFileError(f"array {full!r} is missing")
+        array = self._arrays.pop(full)
+        if array.dtype != np.dtype(dtype):
+            raise ModelFileError(f"array {full!r} has dtype {array.dtype}, expected {np.dtype(dtype)}")
+        wrong = len(shape) != array.ndim or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True))
+        if wrong:
+            raise ModelFileError(f"array {full!r} has shape {array.shape}, expected {shape}")
+        return array
+
+    def any_array(self, name: str) -> AnyArray:
+        """Take an array whatever it is."""
+        full = self._prefix + name
+        if full not in self._arrays:
+            raise ModelFileError(f"array {full!r} is missing")
+        return self._arrays.pop(full)
+
+    def finite(self, name: str, *shape: int | None) -> npt.NDArray[np.float64]:
+        """Take an array of finite float64 numbers."""
+        array = self.array(name, np.float64, *shape)
+        if not np.isfinite(array).all():
+            raise ModelFileError(f"array {self._prefix + name!r} has values that are not finite")
+        return array
+
+    def indices(self, name: str, stop: int, *shape: int | None) -> npt.NDArray[np.int64]:
+        """Take an array of int64 numbers in 0 .. stop - 1."""
+        array = self.array(name, np.int64, *shape)
+        self.check_range(name, array, stop)
+        return array
+
+    def check_range(self, name: str, array: AnyArray, stop: int) -> None:
+        """Refuse an array with numbers outside of 0 .. stop - 1."""
+        if array.size and not (array.min() >= 0 and array.max() < stop):
+            raise ModelFileError(f"array {self._prefix + name!r} has numbers outside of 0..{stop - 1}")
+
+    def permutation(self, name: str, length: int) -> npt.NDArray[np.int64]:
+        """Take an array that has each of 0 .. length - 1 once."""
+        array = self.indices(name, length, length)
+        if np.bincount(array, minlength=length).max(initial=1) > 1:
+            raise ModelFileError(f"array {self._prefix + name!r} has a number twice")
+        return array
+
+    def starts(self, name: str, n_parts: int | None, total: int) -> npt.NDArray[np.int64]:
+        """Take the lengths of parts that make up ``total`` together; return where each begins, and the end."""
+        lengths = self.array(name, np.int64, n_parts)
+        # Bounded one by one first: a sum may come round to the right number.
+        if lengths.size and not (lengths.min() >= 0 and lengths.max() <= total):
+            raise ModelFileError(f"array {self._prefix + name!r} has lengths outside of 0..{total}")
+        if int(lengths.sum()) != total:
+            raise ModelFileError(
+                f"array {self._prefix + name!r} has lengths that add up to another number than {total}"
+            )
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
+
+    def fact(self, name: str) -> Any:
+        """Take a fact whatever it is."""
+        full = self._prefix + name
+        if full not in self._facts:
+            raise ModelFileError(f"{full!r} is missing")
+        return self._facts.pop(full)
+
+    def choice(self, name: str, options: Collection[str]) -> str:
+        """Take one of several names."""
+        value = self.fact(name)
+        if not isinstance(value, str) or value not in options:
+            raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected one of {sorted(options)}")
+        return value
+
+    def boolean(self, name: str) -> bool:
+        """Take a truth value."""
+        value = self.fact(name)
+        if not isinstance(value, bool):
+            raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected true or false")
+        return value
+
+    def integer(self, name: str, low: int, high: int) -> int:
+        """Take a whole number in ``low .. high``."""
+        value = self.fact(name)
+        if type(value) is not int or not low <= value <= high:
+            raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected a number from {low} to {high}")
+        return value
+
+    def number(self, name: str, low: float = -math.inf) -> float:
+        """Take a finite number of at least ``low``; a whole one stays whole."""
+        value = self.fact(name)
+        # Numbers beyond the range of floats cannot be asked whether they are finite.
+        if type(value) not in (int, float) or not abs(value) <= 1.7e308 or value < low:
+            raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected a finite number from {low}")
+        return float(value) if type(value) is float else value
+
+    def finish(self) -> None:
+        """Refuse what nobody has asked for."""
+        left = sorted([*self._arrays, *self._facts])
+        if left:
+            raise ModelFileError(f"it holds more than the model: {', '.join(left[:5])!r:.200}")

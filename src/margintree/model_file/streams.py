@@ -1,0 +1,70 @@
+"""What a conditional probability tree needs to learn on: in which order its nodes and labels came, and its regressors.
+
+The nodes of a growing tree are numbered as they came. The class tree says how they hang together, so their numbers are
+all that is stored. The regressors are stored as columns, weights and squared gradients of each node; the
+hash tables that they live in are made anew when learning goes on.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree.class_tree import ClassTree
+from margintree.model_file.errors import ModelFileError
+from margintree.model_file.sections import Input, Output
+from margintree.structures.stream_tree import StreamTree
+from margintree.training.online import OnlineRegressors, StoredRegressors
+
+
+@dataclass(frozen=True, eq=False)
+class LearningState:
+    """A growing tree, its regressors, and the class of each label in the order of arrival."""
+
+    stream_tree: StreamTree
+    regressors: OnlineRegressors
+    class_of_label: npt.NDArray[np.int64]
+
+
+def put_state(out: Output, state: LearningState) -> None:
+    """Store what learning on needs."""
+    _, number = state.stream_tree.class_tree(state.class_of_label)
+    regressors, stored = state.regressors, state.regressors.stored(len(number))
+    out.array("number", number)
+    out.array("class_of_label", state.class_of_label)
+    out.fact("alpha", float(state.stream_tree.alpha))
+    out.fact("learning_rate", float(regressors.learning_rate))
+    out.fact("fit_intercept", bool(regressors.fit_intercept))
+    out.fact("is_dense", regressors.is_dense)
+    for name in ("scale", "totals", "columns", "state"):
+        out.array(name, getattr(stored, name))
+    out.array("n_columns", np.diff(stored.start))
+
+
+def take_state(source: Input, tree: ClassTree, n_features: int) -> LearningState:
+    """Return what learning on needs, for a tree that has been checked."""
+    number = source.permutation("number", tree.n_nodes)
+    if number[0] != 0:
+        raise ModelFileError("the root of its growing tree is not the node that came first")
+    class_of_label = source.permutation("class_of_label", tree.n_classes)
+    alpha, rate = source.number("alpha", 0.0), source.number("learning_rate", 0.0)
+    if alpha > 1.0:
+        raise ModelFileError(f"its alpha is {alpha}, expected a number from 0 to 1")
+    columns = source.indices("columns", n_features + 1, None)
+    start = source.starts("n_columns", tree.n_nodes, len(columns))
+    ascends = np.diff(columns) > 0
+    # Between the columns of two nodes nothing need ascend.
+    ascends[start[(start > 0) & (start < len(columns))] - 1] = True
+    if not ascends.all():
+        raise ModelFileError("the regressors of its nodes have columns that do not ascend")
+    stored = StoredRegressors(
+        source.finite("scale", n_features + 1),
+        source.finite("totals", 2),
+        start,
+        columns,
+        source.array("state", np.float64, len(columns), 2),
+    )
+    regressors = OnlineRegressors.from_stored(
+        stored, learning_rate=rate, fit_intercept=source.boolean("fit_intercept"), sparse=not source.boolean("is_dense")
+    )
+    return LearningState(StreamTree.from_class_tree(tree, number, class_of_label, alpha), regressors, class_of_label)

@@ -1,0 +1,162 @@
+"""Trees with machines at their nodes, and what ranks the classes at their ends.
+
+Compiled loops index these arrays without checks. What can be computed from something else, such as where the cells of a
+machine begin, is not in the file; what is there is checked here, once, before anything is computed with it.
+"""
+
+import math
+
+import numpy as np
+
+from margintree.class_tree import ClassTree
+from margintree.model_file.errors import ModelFileError
+from margintree.model_file.matrices import ROWS, put_function, put_matrix, take_function, take_matrix
+from margintree.model_file.sections import Input, Output
+from margintree.prediction.kernel_tree import KernelTree
+from margintree.prediction.linear_tree import LinearTree, Sigmoids
+from margintree.prediction.probability_tree import ProbabilityTree
+from margintree.prediction.ranker import LeafScorers, Ranker
+from margintree.prediction.weight_table import WeightTable, n_cells
+
+Trees = tuple[ClassTree, ...]
+TreeModel = LinearTree | KernelTree | ProbabilityTree
+TREE_ARRAYS = ("children_left", "children_right", "leaf_class")
+
+
+def put_trees(out: Output, trees: Trees) -> None:
+    """Store trees over the same classes, one per row."""
+    for name in TREE_ARRAYS:
+        out.array(name, np.stack([getattr(tree, name) for tree in trees]))
+
+
+def take_trees(source: Input, n_classes: int) -> Trees:
+    """Return the trees; their constructor checks that they are trees."""
+    left, right, leaf_class = (source.array(name, np.int32, None, 2 * n_classes - 1) for name in TREE_ARRAYS)
+    if not len(left) == len(right) == len(leaf_class) > 0:
+        raise ModelFileError("its trees are not complete")
+    return tuple(ClassTree(*arrays) for arrays in zip(left, right, leaf_class, strict=True))
+
+
+def put_tree_model(out: Output, model: TreeModel) -> None:
+    """Store the machines of the nodes."""
+    if isinstance(model, ProbabilityTree):
+        out.fact("kind", "probabilities")
+        out.array("n_weights", np.diff(model.start))
+        for name in ("columns", "weights", "intercepts"):
+            out.array(name, getattr(model, name))
+        return
+    if isinstance(model, LinearTree):
+        out.fact("kind", "linear")
+        put_table(out.section("table"), model.table)
+    else:
+        out.fact("kind", "kernel")
+        put_function(out.section("function"), model.function)
+        put_support(out, model)
+    if model.sigmoids is not None:
+        out.array("slope", model.sigmoids.slope)
+        out.array("shift", model.sigmoids.shift)
+
+
+def put_support(out: Output, model: KernelTree) -> None:
+    """Store support vectors and coefficients."""
+    out.array("n_support", np.diff(model.start))
+    for name in ("support", "coefficients", "constants"):
+        out.array(name, getattr(model, name))
+    if model.vectors is not None:
+        out.fact("n_vectors", int(model.vectors.shape[0]))
+        put_matrix(out.section("vectors"), model.vectors)
+
+
+def take_tree_model(source: Input, trees: Trees, n_features: int, kernel: str) -> TreeModel:
+    """Return the machines of the nodes of these trees."""
+    kind = source.choice("kind", ["linear", "kernel", "probabilities"])
+    if (kind == "kernel") == (kernel == "linear"):
+        raise ModelFileError(f"its machines are of kind {kind!r}, which is not what kernel={kernel!r} has")
+    n_nodes = sum(tree.n_nodes for tree in trees)
+    if kind == "probabilities":
+        return take_probability_tree(source, trees, n_features)
+    sigmoids = None
+    if source.has("slope"):
+        sigmoids = Sigmoids(source.finite("slope", n_nodes), source.finite("shift", n_nodes))
+    if kind == "linear":
+        return LinearTree(trees, take_table(source.section("table"), n_nodes, n_features), sigmoids)
+    function = take_function(source.section("function"), kernel)
+    coefficients = source.array("coefficients", np.float64, None)
+    start = source.starts("n_support", n_nodes, len(coefficients))
+    n_vectors, vectors = n_features, None
+    if kernel != "precomputed":
+        n_vectors = source.integer("n_vectors", 0, 2**62)
+        vectors = take_matrix(source.section("vectors"), n_vectors, n_features, ROWS)
+    support = source.indices("support", n_vectors, len(coefficients))
+    constants = source.finite("constants", n_nodes)
+    return KernelTree(trees, function, vectors, start, support, coefficients, constants, sigmoids)
+
+
+def take_probability_tree(source: Input, trees: Trees, n_features: int) -> ProbabilityTree:
+    """Return a tree of regressors."""
+    weights = source.array("weights", np.float64, None)
+    if len(trees) != 1:
+        raise ModelFileError("a tree of regressors stands alone")
+    start = source.starts("n_weights", trees[0].n_nodes, len(weights))
+    columns = source.indices("columns", n_features, len(weights))
+    return ProbabilityTree(trees[0], n_features, start, columns, weights, source.finite("intercepts", len(start) - 1))
+
+
+def put_table(out: Output, table: WeightTable) -> None:
+    """Store the weights of linear machines."""
+    for name in ("n_weights", "cells", "scale", "intercept"):
+        out.array(name, getattr(table, name))
+
+
+def take_table(source: Input, n_machines: int, n_features: int) -> WeightTable:
+    """Return the weights of linear machines.
+
+    The cells are not looked at: they are most of the file. Whatever columns and weights they hold, compiled loops
+    stay within the cells of the machine and within the row.
+    """
+    n_weights = source.array("n_weights", np.int64, n_machines)
+    if n_weights.size and not (n_weights.min() >= -1 and n_weights.max() <= n_features):
+        raise ModelFileError(f"its machines have numbers of weights outside of -1..{n_features}")
+    if n_machines * 4 * (n_features + 1) > np.iinfo(np.int64).max:
+        raise ModelFileError(f"{n_machines} machines over {n_features} features are more than can be counted")
+    start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(n_cells(n_weights, n_features))])
+    cells = source.array("cells", np.uint32, int(start[-1]))
+    scale, intercept = source.finite("scale", n_machines), source.finite("intercept", n_machines)
+    return WeightTable(n_features, start.astype(np.uint64), n_weights, cells, scale, intercept)
+
+
+def put_ranker(out: Output, ranker: Ranker) -> None:
+    """Store how classes are ranked; a beam as wide as the classes are many is as wide as it gets."""
+    out.fact("width", min(int(ranker.width), ranker.n_classes))
+    out.fact("gap", float(ranker.gap) if math.isfinite(ranker.gap) else None)
+    out.fact("n_candidates", min(int(ranker.n_candidates), ranker.n_classes))
+    if ranker.scorers is not None:
+        put_table(out.section("scorers"), ranker.scorers.table)
+        out.fact("path_weight", float(ranker.scorers.path_weight))
+        out.fact("temperature", float(ranker.scorers.temperature))
+
+
+def take_ranker(source: Input, model: LinearTree | KernelTree, n_features: int) -> Ranker:
+    """Return what ranks the classes at the ends of a tree."""
+    if model.sigmoids is None:
+        raise ModelFileError("its classes are ranked by sigmoids that it does not have")
+    n_classes = model.trees[0].n_classes
+    gap = _gap(source)
+    scorers = None
+    if source.has("path_weight"):
+        if isinstance(model, KernelTree):
+            raise ModelFileError("it has linear scorers with a kernel that is not linear")
+        table = take_table(source.section("scorers"), n_classes, n_features)
+        scorers = LeafScorers(table, source.number("path_weight"), source.number("temperature"))
+    return Ranker(
+        model, scorers, source.integer("width", 0, n_classes), gap, source.integer("n_candidates", 1, n_classes)
+    )
+
+
+def _gap(source: Input) -> float:
+    value = source.fact("gap")
+    if value is None:
+        return math.inf
+    if type(value) is not float or not 0.0 < value < math.inf:
+        raise ModelFileError(f"the gap of its beam is {value!r:.40}, expected a number above 0, or null for none")
+    return value
