@@ -59,6 +59,29 @@ def _bit(column, n_words):
 
 
 @compiled
+def large_enough(weights, prune):
+    """Return which weights to keep, in their order, if the smallest may lose this part of the length of all."""
+    largest = 0.0
+    for j in range(weights.shape[0]):
+        largest = max(largest, abs(weights[j]))
+    squares = np.empty(weights.shape[0])
+    total = 0.0
+    for j in range(weights.shape[0]):
+        # Relative to the largest, so that no square over- or underflows.
+        squares[j] = (weights[j] / largest) ** 2 if largest > 0.0 else 0.0
+        total += squares[j]
+    order = np.argsort(squares, kind="mergesort")
+    kept = np.ones(weights.shape[0], dtype=np.bool_)
+    lost = 0.0
+    for j in order:
+        lost += squares[j]
+        if squares[j] > 0.0 and lost > prune * prune * total:
+            break
+        kept[j] = False
+    return np.flatnonzero(kept)
+
+
+@compiled
 def fill(keys, values, first, columns, weights):
     """Write a sparse machine to the cells that begin at ``first``."""
     n = columns.shape[0]

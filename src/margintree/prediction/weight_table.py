@@ -14,6 +14,8 @@ from margintree.solvers.solution import Array
 # A machine takes a dense row once its weights fill this part of it; a sparse one needs two and a half cells a weight.
 DENSE_SHARE = 0.4
 DENSE = -1
+# Largest weights between these keep all digits of single precision in the weights that matter beside them.
+TINY, HUGE = 1e-20, 1e20
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +54,7 @@ class WeightTable:
             if len(columns) == 0:
                 continue
             scale[m] = np.abs(weights).max()
-            relative = (weights / scale[m]).astype(np.float32)
+            relative = (weights / scale[m]).astype(np.float32, copy=False)
             if is_dense[m]:
                 values[start[m] + columns] = relative
             else:
@@ -80,17 +82,20 @@ def n_cells(n_weights: npt.NDArray[np.int64], n_features: int) -> npt.NDArray[np
     return np.where(n_weights < 0, n_features, sparse)
 
 
+def compact(classifier: LinearClassifier, prune: float, n_features: int) -> LinearClassifier:
+    """Return a machine as the table will keep it, in half the memory: pruned, and in single precision."""
+    columns, weights = _kept_weights(classifier, prune, n_features)
+    scale = np.abs(weights).max(initial=0.0)
+    if not TINY < scale < HUGE:
+        # Only the table's own scale can hold such weights.
+        return LinearClassifier(columns, weights, classifier.intercept)
+    return LinearClassifier(columns.astype(np.int32), weights.astype(np.float32), classifier.intercept)
+
+
 def _kept_weights(classifier: LinearClassifier, prune: float, n_features: int) -> tuple[npt.NDArray[np.int64], Array]:
     columns, weights = classifier.columns, classifier.weights
-    present = weights != 0.0
-    if not present.all():
-        columns, weights = columns[present], weights[present]
     # Pruning a machine that stays dense would cost accuracy and save nothing.
-    if prune == 0.0 or len(weights) == 0 or len(weights) >= DENSE_SHARE * n_features:
-        return columns, weights
-    squares = (weights / np.abs(weights).max()) ** 2
-    ascending = np.argsort(squares, kind="stable")
-    dropped = int(np.searchsorted(np.cumsum(squares[ascending]), prune**2 * squares.sum(), side="right"))
-    # The order of the columns is kept, so that equal machines give equal tables.
-    kept = np.sort(ascending[dropped:])
-    return columns[kept], weights[kept]
+    if len(weights) >= DENSE_SHARE * n_features:
+        prune = 0.0
+    kept = kernels.tables.large_enough(weights, prune)
+    return (columns, weights) if len(kept) == len(weights) else (columns[kept], weights[kept])

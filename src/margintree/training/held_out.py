@@ -10,8 +10,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from margintree.class_tree import ClassTree
-from margintree.solvers.classifier import NodeClassifier
-from margintree.training.machines import Trainer, in_threads
+from margintree.prediction.weight_table import compact
+from margintree.solvers.classifier import LinearClassifier, NodeClassifier
+from margintree.solvers.training_set import LinearTrainingSet
+from margintree.training.machines import Trainer
+from margintree.worker_threads import in_threads
 
 Index = npt.NDArray[np.int64]
 
@@ -51,14 +54,21 @@ def _digest(content: bytes) -> int:
 
 
 def machines_without(
-    trainer: Trainer, tree: ClassTree, left_out: npt.NDArray[np.bool_], n_threads: int
+    trainer: Trainer, tree: ClassTree, left_out: npt.NDArray[np.bool_], prune: float, n_threads: int
 ) -> list[NodeClassifier]:
-    """Train every node of the tree, in preorder, without the rows that are left out."""
+    """Train every node of the tree, in preorder, without the rows that are left out.
+
+    Linear machines come as a pruned model keeps them.
+    """
     rows_of = _rows_of(trainer, left_out)
 
     def train(node: int) -> NodeClassifier:
         left, right = int(tree.children_left[node]), int(tree.children_right[node])
-        return trainer.classifier_between(rows_of(tree.classes_below(left)), rows_of(tree.classes_below(right)))
+        machine = trainer.classifier_between(rows_of(tree.classes_below(left)), rows_of(tree.classes_below(right)))
+        training_set = trainer.training_set
+        if isinstance(training_set, LinearTrainingSet) and isinstance(machine, LinearClassifier):
+            return compact(machine, prune, training_set.X.shape[1])
+        return machine
 
     return in_threads(train, tree.internal_nodes.tolist(), n_threads)
 

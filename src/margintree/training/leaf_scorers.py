@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from margintree import kernels
 from margintree.prediction.ranker import LeafScorers
-from margintree.prediction.weight_table import WeightTable
+from margintree.prediction.weight_table import WeightTable, compact
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import NEWTON_ITERATIONS, POLISH_TOL, POLISH_WORK, layout
 from margintree.solvers.newton import newton
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.machines import in_threads
+from margintree.worker_threads import give_up_if_abandoned, in_threads
 
 Index = npt.NDArray[np.int64]
 
@@ -111,6 +111,7 @@ class LeafTrainer:
     pairs: Pairs
     weight: Array
     importance: Array
+    prune: float
     tol: float
     max_iter: int
     seed: int
@@ -136,6 +137,7 @@ class LeafTrainer:
         work = np.zeros((2, n_features))
         scorers = []
         for k in classes:
+            give_up_if_abandoned()
             part = slice(pairs.start[k], pairs.start[k + 1])
             row, sign, offset = pairs.row[part], pairs.sign[part], offsets[part]
             if counted is not None:
@@ -148,7 +150,7 @@ class LeafTrainer:
                     *(rows, row[sign > 0.0], self.weight, blend.mean_weight, row, sign, offset),
                     *(ridge, norms, work, self.tol, self.max_iter, self.seed),
                 )
-            scorers.append(LinearClassifier(columns, weights, blend.constant))
+            scorers.append(compact(LinearClassifier(columns, weights, blend.constant), self.prune, n_features))
         return scorers
 
     def _exact(self, row: Index, sign: Array, offset: Array, ridge: Array, mean_weight: float) -> tuple[Index, Array]:
@@ -162,7 +164,7 @@ class LeafTrainer:
         return np.arange(X.shape[1]), weights + (mean_weight / length * mean if length > 0.0 else 0.0)
 
 
-def train_scorers(trainer: LeafTrainer, fold: Index, prune: float) -> tuple[LeafScorers, float]:
+def train_scorers(trainer: LeafTrainer, fold: Index) -> tuple[LeafScorers, float]:
     """Choose by the rows of the first fold how far to trust the offset, then train on all rows.
 
     Returns the scorers, and the smallest gap of the beam that costs the rows of the first fold next to nothing.
@@ -181,7 +183,7 @@ def train_scorers(trainer: LeafTrainer, fold: Index, prune: float) -> tuple[Leaf
     assert best is not None
     accuracy, chosen, cost_factor, scores = best
     gap = next((gap for gap in GAPS if scores.accuracy(gap) >= accuracy - GAP_COST), GAPS[-1])
-    table = WeightTable.from_classifiers(trainer.train(chosen, cost_factor), n_features, prune=prune)
+    table = WeightTable.from_classifiers(trainer.train(chosen, cost_factor), n_features)
     return LeafScorers(table, chosen.path_weight, scores.temperature()), gap
 
 

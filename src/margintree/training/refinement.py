@@ -48,10 +48,10 @@ class RefiningRows:
     importance: Array
     function: KernelFunction | None
 
-    def model(self, grown: Grown, prune: float) -> LinearTree | KernelTree:
+    def model(self, grown: Grown) -> LinearTree | KernelTree:
         """Lay machines that were trained on these rows out for prediction."""
         if self.function is None:
-            return LinearTree.of_trees(grown, self.X.shape[1], prune=prune)
+            return LinearTree.of_trees(grown, self.X.shape[1])
         return KernelTree.of_trees(grown, self.function, self.X, np.arange(self.X.shape[0]))
 
 
@@ -68,7 +68,7 @@ def refine(
     trainer_of_folds = replace(trainer, tol=max(trainer.tol, FOLD_TOL))
     models = [
         rows.model(
-            [(tree, machines_without(trainer_of_folds, tree, fold == q, n_threads)) for tree in trees], how.prune
+            [(tree, machines_without(trainer_of_folds, tree, fold == q, how.prune, n_threads)) for tree in trees]
         )
         for q in range(how.n_folds)
     ]
@@ -85,9 +85,10 @@ def refine(
     own = np.mean([path_scores(p, s) for p, s in zip(paths, sigmoids, strict=True)], axis=0)
     pairs = pairs_of(training_set, class_of_row, rows.weight, listed, scores, own)
     leaf_trainer = LeafTrainer(
-        *(training_set, pairs, rows.weight, rows.importance, trainer.tol, trainer.max_iter, trainer.seed, n_threads)
+        *(training_set, pairs, rows.weight, rows.importance, how.prune),
+        *(trainer.tol, trainer.max_iter, trainer.seed, n_threads),
     )
-    return together, *train_scorers(leaf_trainer, fold, how.prune)
+    return together, *train_scorers(leaf_trainer, fold)
 
 
 def _is_new_class(fold: Index, class_of_row: Index, n_folds: int) -> npt.NDArray[np.bool_]:
