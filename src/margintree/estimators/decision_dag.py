@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from margintree.estimators.base import Kernel, MachineClassifier
 from margintree.estimators.one_vs_one import OneVsOneSVC
+from margintree.prediction.flat_instance import FlatInstancePredictor
 from margintree.prediction.machine_set import MachineSet
 
 
@@ -141,8 +142,10 @@ class DecisionDAGClassifier(MachineClassifier):
         # All lists have the same length at every step; they differ in where they begin.
         first = np.zeros(rows.shape[0], dtype=np.int64)
         for n_left in range(n_classes, 1, -1):
-            for begin in np.unique(first):
-                group = np.flatnonzero(first == begin)
+            # Whoever moves on in this step is not asked again before the next.
+            begins = first.copy()
+            for begin in np.unique(begins):
+                group = np.flatnonzero(begins == begin)
                 one, other = self.order_[begin], self.order_[begin + n_left - 1]
                 machine = self._machine_of[min(one, other), max(one, other)]
                 values = self._machines.decisions(rows[group], np.array([machine]))[:, 0]
@@ -160,6 +163,18 @@ class DecisionDAGClassifier(MachineClassifier):
         """
         rows = self._checked_rows(X)
         return np.full(rows.shape[0], len(self.classes_) - 1)
+
+    def single_instance(self) -> FlatInstancePredictor:
+        """Return a predictor for one row at a time; see ``OneVsRestSVC.single_instance``.
+
+        Returns
+        -------
+        FlatInstancePredictor
+        """
+        self._check_fitted()
+        return FlatInstancePredictor.by_elimination(
+            self._machines, self.classes_, int(self.n_features_in_), self.order_, self._machine_of
+        )
 
     def _take(self, fitted: OneVsOneSVC) -> None:
         for name in ("classes_", "n_iter_", "n_features_in_", "feature_names_in_", "_machines"):

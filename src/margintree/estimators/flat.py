@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from margintree.estimators.base import MachineClassifier
 from margintree.estimators.training_data import TrainingData
+from margintree.prediction.flat_instance import FlatInstancePredictor
 from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.training.machines import Machine
@@ -35,6 +36,18 @@ class FlatClassifier(MachineClassifier):
         values = self.decision_function(X)
         chosen = (values > 0.0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
         return np.asarray(self.classes_[chosen])
+
+    def single_instance(self) -> FlatInstancePredictor:
+        """Return a predictor for one row at a time, without the cost of validating a batch.
+
+        Returns
+        -------
+        FlatInstancePredictor
+            ``predict(x)`` for a dense row, ``predict(indices, values)`` for a sparse one. It is read-only and may be
+            shared between threads.
+        """
+        self._check_fitted()
+        return FlatInstancePredictor.by_largest_value(self._machines, self.classes_, int(self.n_features_in_))
 
     def n_evaluations(self, X: Any) -> npt.NDArray[np.int64]:
         """Return how many decision functions the prediction of each row evaluates.

@@ -7,7 +7,10 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import _fit_context
 
+from margintree import kernels
 from margintree.estimators.flat import FlatClassifier
+from margintree.prediction.flat_instance import FlatInstancePredictor
+from margintree.solvers.linear_rows import read_only
 from margintree.training.machines import Machine, Trainer, in_threads
 
 
@@ -83,12 +86,10 @@ class OneVsOneSVC(FlatClassifier):
         values = self._machines.decisions(rows)
         if len(self.classes_) == 2:
             return -values[:, 0]
-        votes = np.zeros((len(values), len(self.classes_)))
-        sums = np.zeros_like(votes)
-        for (k, other), column in zip(self.pairs_, values.T, strict=True):
-            votes[:, k] += column > 0.0
-            votes[:, other] += column <= 0.0
-            sums[:, k] += column
-            sums[:, other] -= column
-        # Monotone in the sum, and always inside (-1/3, 1/3): votes come first.
-        return votes + sums / (3.0 * (np.abs(sums) + 1.0))
+        votes = np.empty((len(values), len(self.classes_)))
+        kernels.flat.count_votes_of_rows(read_only(np.ascontiguousarray(values)), read_only(self.pairs_), votes)
+        return votes
+
+    def single_instance(self) -> FlatInstancePredictor:
+        self._check_fitted()
+        return FlatInstancePredictor.by_votes(self._machines, self.classes_, int(self.n_features_in_), self.pairs_)

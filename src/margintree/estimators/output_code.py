@@ -9,7 +9,8 @@ from sklearn.utils._param_validation import StrOptions
 
 from margintree.estimators.base import Kernel
 from margintree.estimators.flat import FlatClassifier
-from margintree.prediction.decoding import attenuated, hamming, loss_weighted, loss_weights
+from margintree.prediction.decoding import class_scores, loss_weights
+from margintree.prediction.flat_instance import FlatInstancePredictor
 from margintree.training import codes
 from margintree.training.machines import Trainer
 
@@ -160,8 +161,9 @@ class OutputCodeSVC(FlatClassifier):
         """
         rows = self._checked_rows(X)
         values = self._machines.decisions(rows)
-        if len(self.classes_) == 2:
-            return np.asarray(values[:, 0] * self.code_[1, 0])
-        if self.decoding == "loss_weighted":
-            return -loss_weighted(values, self.code_, self.code_weights_)
-        return -(hamming if self.decoding == "hamming" else attenuated)(values, self.code_)
+        return class_scores(values, self.code_, self.code_weights_, self.decoding)
+
+    def single_instance(self) -> FlatInstancePredictor:
+        self._check_fitted()
+        rule = (self.code_, self.code_weights_, self.decoding)
+        return FlatInstancePredictor.by_code(self._machines, self.classes_, int(self.n_features_in_), *rule)

@@ -7,9 +7,7 @@ import numpy.typing as npt
 from sklearn.utils.metaestimators import available_if
 
 from margintree.estimators.tree_walk import TreeWalker
-from margintree.prediction.probability_tree import ProbabilityTree
 from margintree.prediction.ranker import Ranker
-from margintree.prediction.single_instance import SingleInstancePredictor
 
 
 def _is_calibrated(estimator: "RankedWalker") -> bool:
@@ -32,7 +30,6 @@ class RankedWalker(TreeWalker):
 
     walk: str
     calibration_folds: int
-    _ranker: Ranker | None
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each row.
@@ -110,21 +107,6 @@ class RankedWalker(TreeWalker):
         if self._walks_greedily():
             return super().n_evaluations(X)
         return self._top(X, 1)[2]
-
-    def single_instance(self) -> SingleInstancePredictor:
-        """Return a predictor for one row at a time, without the cost of validating a batch.
-
-        Returns
-        -------
-        SingleInstancePredictor
-            ``predict(x)`` for a dense row, ``predict(indices, values)`` for a sparse one; likewise ``predict_top_k``
-            and ``predict_proba``. It is read-only and may be shared between threads.
-        """
-        self._check_fitted()
-        assert not isinstance(self._model, ProbabilityTree)
-        return SingleInstancePredictor.of(
-            self._model, self._ranker, self.classes_, int(self.n_features_in_), is_greedy=self._walks_greedily()
-        )
 
     def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
         if self._walks_greedily():

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.utils.metaestimators import available_if
 
 from margintree.class_tree import ClassTree
 from margintree.estimators.base import MachineClassifier
@@ -13,8 +14,19 @@ from margintree.estimators.training_data import TrainingData
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.probability_tree import ProbabilityTree
+from margintree.prediction.ranker import Ranker
+from margintree.prediction.single_instance import SingleInstancePredictor
 from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.kernel_function import KernelFunction
+
+
+def _has_machines(estimator: "TreeWalker") -> bool:
+    if isinstance(getattr(estimator, "_model", None), ProbabilityTree):
+        raise AttributeError(
+            "single_instance() walks trees of support vector machines; this model has the regressors of node='online'. "
+            "Use predict, or fit with node='svm'."
+        )
+    return True
 
 
 class TreeWalker(MachineClassifier):
@@ -23,6 +35,8 @@ class TreeWalker(MachineClassifier):
     classes_: npt.NDArray[Any]
     tree_: ClassTree
     _model: LinearTree | KernelTree | ProbabilityTree
+    # Only trees with calibrated sigmoids rank their classes.
+    _ranker: Ranker | None = None
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each row: that of the leaf it reaches.
@@ -68,6 +82,25 @@ class TreeWalker(MachineClassifier):
         """
         leaves = self._leaves(X)
         return self.tree_.depth[leaves].astype(np.int64)
+
+    @available_if(_has_machines)  # type: ignore[untyped-decorator]
+    def single_instance(self) -> SingleInstancePredictor:
+        """Return a predictor for one row at a time, without the cost of validating a batch.
+
+        Returns
+        -------
+        SingleInstancePredictor
+            ``predict(x)`` for a dense row, ``predict(indices, values)`` for a sparse one; likewise ``predict_top_k``
+            and ``predict_proba`` where nodes are calibrated. It is read-only and may be shared between threads.
+        """
+        self._check_fitted()
+        assert not isinstance(self._model, ProbabilityTree)
+        return SingleInstancePredictor.of(
+            self._model, self._ranker, self.classes_, int(self.n_features_in_), is_greedy=self._walks_greedily()
+        )
+
+    def _walks_greedily(self) -> bool:
+        return True
 
     def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
         rows = self._checked_rows(X)

@@ -10,6 +10,7 @@ from types import ModuleType
 _MODULES = (
     "all_together",
     "compile",
+    "flat",
     "gather",
     "joint",
     "kernel_dual",

@@ -63,6 +63,26 @@ def loss_weighted(values: Array, code: Code, weights: Array) -> Array:
     return np.asarray(np.exp(-values) @ (weights * (code > 0)).T + np.exp(values) @ (weights * (code < 0)).T)
 
 
+def class_scores(values: Array, code: Code, weights: Array, rule: str) -> Array:
+    """Return minus the distance from every class by the rule of that name.
+
+    Two classes have one machine, whose value towards the second class is returned, one number per row.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from margintree.prediction.decoding import class_scores
+    >>> code = np.array([[1, 1], [-1, 0], [0, -1]], dtype=np.int8)
+    >>> class_scores(np.array([[2.0, -0.5]]), code, np.abs(code) / 2, "hamming")
+    array([[-1. , -1.5, -0.5]])
+    """
+    if len(code) == 2:
+        return np.asarray(values[:, 0] * code[1, 0])
+    if rule == "loss_weighted":
+        return -loss_weighted(values, code, weights)
+    return -(hamming if rule == "hamming" else attenuated)(values, code)
+
+
 def loss_weights(accuracy: Array) -> Array:
     """Return W: the training accuracy of every machine on every class, scaled so that the weights of a class sum to 1.
 

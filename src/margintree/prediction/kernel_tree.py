@@ -164,12 +164,9 @@ class KernelTree:
     @cached_property
     def one_row_forest(self) -> tuple[Any, ...] | None:
         """A forest that evaluates the kernel for one dense row, where that can be compiled; else None."""
-        if self.function.kernel not in ("rbf", "poly") or not isinstance(self.vectors, np.ndarray):
+        table = kernel_table(self.function, self.vectors, self.start, self.support, self.coefficients)
+        if table is None:
             return None
-        f = self.function
-        numbers = (f.kernel == "rbf", float(f.gamma), float(f.degree), float(f.coef0), float(f.fit_intercept))
-        arrays = (self.start, self.support, self.coefficients, np.ascontiguousarray(self.vectors))
-        table = (*(read_only(array) for array in arrays), *numbers)
         return flat_forest(self.trees, table, np.ones(len(self.constants)), self.constants, self.sigmoids)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -178,11 +175,32 @@ class KernelTree:
 
     def blocks(self, X: Any) -> Iterator[tuple[int, int, Any, tuple[Any, ...]]]:
         """Yield parts of the rows, ``first:last``, as their decision values at all nodes together with the forest."""
-        n_nodes = len(self.constants)
-        internal = np.flatnonzero(np.concatenate([tree.children_left for tree in self.trees]) >= 0)
-        height = max(1, BLOCK_ENTRIES // n_nodes)
+        height = max(1, BLOCK_ENTRIES // len(self.constants))
         for first in range(0, X.shape[0], height):
             last = min(X.shape[0], first + height)
-            values = np.zeros((last - first, n_nodes))
-            values[:, internal] = self.decisions(X[first:last], internal)
-            yield first, last, layout(values), self.forest_of_values
+            yield first, last, layout(self.all_decisions(X[first:last])), self.forest_of_values
+
+    def all_decisions(self, X: Any) -> Array:
+        """Return the decision values of all nodes, one column each; 0 at leaves."""
+        internal = np.flatnonzero(np.concatenate([tree.children_left for tree in self.trees]) >= 0)
+        values = np.zeros((X.shape[0], len(self.constants)))
+        values[:, internal] = self.decisions(X, internal)
+        return values
+
+
+def kernel_table(
+    function: KernelFunction,
+    vectors: Any,
+    start: npt.NDArray[np.int64],
+    support: npt.NDArray[np.int64],
+    coefficients: Array,
+) -> tuple[Any, ...] | None:
+    """Return the table of kernel machines that compiled code evaluates for a dense row; None if it cannot.
+
+    See ``margintree.kernels.tables``. Machine i has the coefficients ``start[i]:start[i + 1]``.
+    """
+    if function.kernel not in ("rbf", "poly") or not isinstance(vectors, np.ndarray):
+        return None
+    arrays = (start, support, coefficients, np.ascontiguousarray(vectors))
+    parameters = (function.gamma, function.degree, function.coef0, function.fit_intercept)
+    return (*(read_only(array) for array in arrays), function.kernel == "rbf", *(float(p) for p in parameters))

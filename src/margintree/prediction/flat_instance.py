@@ -1,0 +1,150 @@
+"""A predictor for one row at a time, for methods without a tree."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from margintree import kernels
+from margintree.prediction.decoding import Code, class_scores
+from margintree.prediction.kernel_tree import kernel_table
+from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
+from margintree.prediction.one_row import RowReader
+from margintree.prediction.weight_table import WeightTable
+from margintree.solvers.classifier import LinearClassifier
+from margintree.solvers.linear_rows import read_only
+from margintree.solvers.solution import Array
+
+Index = npt.NDArray[np.int64]
+# From a row, its width and the machines to the number of a class; -1 for a row that is not sound.
+Choice = Callable[..., int]
+
+
+@dataclass(frozen=True, eq=False)
+class FlatInstancePredictor:
+    """Classifies one row by machines without a tree; read-only, so threads may share it.
+
+    A row is given dense, ``predict(x)``, or sparse, ``predict(indices, values)`` with ascending columns. The labels
+    are those of the estimator's ``predict``. Only what memory safety needs is checked: the width of a dense row,
+    the columns of a sparse one, and that values are finite.
+
+    Values, votes and eliminations are one compiled call for linear machines, and for Gaussian and polynomial ones
+    with dense support vectors, each of which costs one kernel value. Other kernels evaluate all machines as the
+    batch does. Distances from the rows of an output code are taken outside compiled code.
+    """
+
+    classes: npt.NDArray[Any]
+    n_features: int
+    _reader: RowReader
+    _width: int
+    _machines: tuple[Any, ...]
+    _choice: Choice
+    _rule: tuple[Any, ...]
+
+    @classmethod
+    def by_largest_value(
+        cls, machines: MachineSet, classes: npt.NDArray[Any], n_features: int
+    ) -> "FlatInstancePredictor":
+        """Return the predictor of machines that stand for the classes; one alone says which of two it is."""
+        return cls._of(machines, classes, n_features, kernels.flat.largest, ())
+
+    @classmethod
+    def by_votes(
+        cls, machines: MachineSet, classes: npt.NDArray[Any], n_features: int, pairs: Index
+    ) -> "FlatInstancePredictor":
+        """Return the predictor of 1vs1; machine m votes for one of the classes ``pairs[m]``."""
+        return cls._of(machines, classes, n_features, kernels.flat.most_votes, (read_only(pairs), len(classes)))
+
+    @classmethod
+    def by_elimination(
+        cls, machines: MachineSet, classes: npt.NDArray[Any], n_features: int, order: Index, machine_of: Index
+    ) -> "FlatInstancePredictor":
+        """Return the predictor of a decision graph, which evaluates only the machines on its way."""
+        rule = (read_only(order), read_only(machine_of))
+        return cls._of(machines, classes, n_features, kernels.flat.last_left, rule, asks_all=False)
+
+    @classmethod
+    def by_code(
+        cls, machines: MachineSet, classes: npt.NDArray[Any], n_features: int, code: Code, weights: Array, rule: str
+    ) -> "FlatInstancePredictor":
+        """Return the predictor of an output code; see ``class_scores``."""
+        return cls._of(machines, classes, n_features, _nearest_row_of_code, (code, weights, rule))
+
+    @classmethod
+    def _of(
+        cls,
+        machines: MachineSet,
+        classes: npt.NDArray[Any],
+        n_features: int,
+        choice: Choice,
+        rule: tuple[Any, ...],
+        *,
+        asks_all: bool = True,
+    ) -> "FlatInstancePredictor":
+        if isinstance(machines, LinearMachines):
+            arrays = _linear_arrays(machines, asks_all)
+            return cls(classes, n_features, RowReader(n_features, True), n_features, arrays, choice, rule)
+        compiled = _kernel_arrays(machines)
+        if compiled is not None:
+            return cls(classes, n_features, RowReader(n_features, False), n_features, compiled, choice, rule)
+        reader = RowReader(n_features, False, machines.decisions, sp.issparse(machines.vectors))
+        n_machines = len(machines.constants)
+        arrays = _linear_arrays(_unit_machines(n_machines), asks_all)
+        return cls(classes, n_features, reader, n_machines, arrays, choice, rule)
+
+    def predict(self, x: Any, values: Any = None) -> Any:
+        """Return the label of one row, dense ``x`` or sparse ``x`` (the columns) and ``values``."""
+        number = self._choice(self._reader.read(x, values), self._width, self._machines, *self._rule)
+        if number < 0:
+            raise self._reader.complaint(x, values)
+        return self.classes[number]
+
+
+def _nearest_row_of_code(row: Any, width: int, machines: Any, code: Code, weights: Array, rule: str) -> int:
+    values = kernels.flat.values_of(row, width, machines)
+    if len(values) == 0:
+        return -1
+    scores = class_scores(values[None, :], code, weights, rule)
+    return int(scores[0] > 0.0 if scores.ndim == 1 else np.argmax(scores[0]))
+
+
+def _linear_arrays(machines: LinearMachines, asks_all: bool) -> tuple[Any, ...]:
+    """Return what ``margintree.kernels.flat`` reads: by features if all machines are asked, else one by one."""
+    weights, n_machines = machines.weights, len(machines.intercepts)
+    if not asks_all:
+        table = WeightTable.from_classifiers(_columns(machines), weights.shape[0])
+        return table.arrays, read_only(table.scale), read_only(table.intercept), n_machines
+    plain = read_only(np.ones(n_machines)), read_only(machines.intercepts), n_machines
+    if isinstance(weights, np.ndarray):
+        return (read_only(np.ascontiguousarray(weights)),), *plain
+    by_feature = sp.csr_array(weights)
+    start = by_feature.indptr.astype(np.uint64)
+    machine = by_feature.indices.astype(np.uint32)
+    return (read_only(start), read_only(machine), read_only(by_feature.data)), *plain
+
+
+def _columns(machines: LinearMachines) -> list[LinearClassifier]:
+    """Return the machines one by one."""
+    weights = sp.csc_array(machines.weights)
+    parts = [slice(*weights.indptr[m : m + 2]) for m in range(weights.shape[1])]
+    return [
+        LinearClassifier(weights.indices[part].astype(np.int64), weights.data[part], float(intercept))
+        for part, intercept in zip(parts, machines.intercepts, strict=True)
+    ]
+
+
+def _unit_machines(n_machines: int) -> LinearMachines:
+    """Return machines over rows that hold the values of other machines."""
+    return LinearMachines(sp.eye_array(n_machines, format="csc"), np.zeros(n_machines))
+
+
+def _kernel_arrays(machines: KernelMachines) -> tuple[Any, ...] | None:
+    """Return kernel machines as ``margintree.kernels.flat`` reads them; None for a kernel that is not compiled."""
+    coefficients = machines.coefficients
+    start, support = coefficients.indptr.astype(np.int64), coefficients.indices.astype(np.int64)
+    table = kernel_table(machines.function, machines.vectors, start, support, coefficients.data)
+    n_machines = len(machines.constants)
+    return None if table is None else (table, read_only(np.ones(n_machines)), read_only(machines.constants), n_machines)

@@ -1,0 +1,91 @@
+"""One row as the compiled code takes it, and what is told of a row that is not sound."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from margintree.solvers.solution import Array
+
+# The values of all machines for a matrix of one row.
+Decisions = Callable[[Any], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class RowReader:
+    """Reads a row given as dense ``x``, or as ascending columns ``x`` and their ``values``.
+
+    The compiled code checks what the arrays hold, on its way through them; here are only their types and shapes.
+
+    Parameters
+    ----------
+    n_features : int
+    is_linear : bool
+        Whether the compiled code reads sparse rows; for others they are spread out.
+    decisions : callable or None
+        For kernels that are no compiled code: the values of all machines, which then stand for the row.
+    wants_sparse : bool
+        Whether ``decisions`` takes sparse matrices.
+    """
+
+    n_features: int
+    is_linear: bool
+    decisions: Decisions | None = None
+    wants_sparse: bool = False
+
+    def read(self, x: Any, values: Any) -> tuple[Any, ...]:
+        """Return the row as flat arrays of the types that the compiled code takes."""
+        if values is None:
+            row = np.ascontiguousarray(x, dtype=np.float64)
+            if row.ndim != 1:
+                raise self.complaint(x, values)
+            return (row,) if self.decisions is None else (self._machine_values(row, self.decisions),)
+        columns, data = np.ascontiguousarray(x), np.ascontiguousarray(values, dtype=np.float64)
+        if columns.dtype != np.int32:
+            columns = self._as_int32(columns, x, values)
+        if columns.ndim != 1 or data.ndim != 1:
+            raise self.complaint(x, values)
+        if self.is_linear:
+            return columns, data
+        return self.read(self._densified(columns, data), None)
+
+    def complaint(self, x: Any, values: Any) -> ValueError:
+        """Return the error for a row that is not sound."""
+        if values is None:
+            return ValueError(
+                f"A dense row must have the shape ({self.n_features},) and finite values. Got shape {np.shape(x)}; "
+                "impute or drop values that are NaN or infinite."
+            )
+        return ValueError(
+            f"A sparse row is given by two arrays of one length: ascending columns from 0 to {self.n_features - 1}, "
+            f"and finite values. Got shapes {np.shape(x)} and {np.shape(values)}, columns of type "
+            f"{np.asarray(x).dtype}. Sort the columns, add up values of equal ones, and drop columns that the model "
+            "does not know."
+        )
+
+    def _as_int32(self, columns: npt.NDArray[Any], x: Any, values: Any) -> npt.NDArray[np.int32]:
+        if columns.size == 0:
+            return np.empty(0, dtype=np.int32)
+        if columns.dtype.kind not in "iu" or columns.min() < 0 or columns.max() >= self.n_features:
+            raise self.complaint(x, values)
+        return columns.astype(np.int32)
+
+    def _densified(self, columns: npt.NDArray[np.int32], values: Array) -> Array:
+        row = np.zeros(self.n_features)
+        if len(columns) != len(values) or not _ascend_within(columns, self.n_features):
+            raise self.complaint(columns, values)
+        row[columns] = values
+        return row
+
+    def _machine_values(self, row: Array, decisions: Decisions) -> Array:
+        if len(row) != self.n_features or not np.isfinite(row).all():
+            raise self.complaint(row, None)
+        X = row.reshape(1, -1)
+        return np.ascontiguousarray(decisions(sp.csr_array(X) if self.wants_sparse else X)[0])
+
+
+def _ascend_within(columns: npt.NDArray[np.int32], n_features: int) -> bool:
+    return len(columns) == 0 or bool(columns[0] >= 0 and columns[-1] < n_features and (np.diff(columns) > 0).all())
