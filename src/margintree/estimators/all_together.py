@@ -14,6 +14,7 @@ from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import LinearRows
 from margintree.solvers.solution import Array
 from margintree.training.machines import Machine
+from margintree.worker_threads import apart
 
 
 class AllTogetherSVC(FlatClassifier):
@@ -124,7 +125,7 @@ class AllTogetherSVC(FlatClassifier):
         data, _, _ = self._training_data(X, y, sample_weight)
         training_set = linear_set(data, fit_intercept=self.fit_intercept)
         rows = training_set.select(*training_set.rows_of(np.arange(training_set.n_classes)), self._seed())
-        solution = solve_all_together(rows, self.loss, tol=self.tol, max_iter=self.max_iter)
+        solution = apart(lambda: solve_all_together(rows, self.loss, tol=self.tol, max_iter=self.max_iter))
         self._store_machines(self._as_machines(solution, rows), None, data)
         return self
 

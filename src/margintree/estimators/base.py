@@ -19,6 +19,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from margintree.estimators.training_data import TrainingData, gamma_value, kernel_set, linear_set, prepare
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.training_set import TrainingSet
+from margintree.worker_threads import apart
 
 Kernel = str | Callable[[Any, Any], Any]
 
@@ -118,7 +119,7 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return linear_set(data, fit_intercept=self.fit_intercept), None
         gamma = gamma_value(self.gamma, data) if self.kernel in ("rbf", "poly") else 1.0
         function = KernelFunction(self.kernel, gamma, self.degree, self.coef0, self.fit_intercept)
-        return kernel_set(data, function, cache_size=self.cache_size), function
+        return apart(lambda: kernel_set(data, function, cache_size=self.cache_size)), function
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

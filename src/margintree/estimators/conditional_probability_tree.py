@@ -21,6 +21,7 @@ from margintree.solvers.solution import Array
 from margintree.structures.stream_tree import Stream, StreamTree
 from margintree.training.machines import Trainer, train_each
 from margintree.training.online import OnlineRegressors
+from margintree.worker_threads import apart
 
 
 def _has_regressors(estimator: Any) -> bool:
@@ -207,7 +208,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         data, _, _ = self._training_data(X, y, sample_weight)
         seed = self._seed()
         stream_tree, regressors = StreamTree(self.alpha), self._new_regressors(data.X)
-        stream_tree.absorb(data.X, self._stream(data, seed), regressors)
+        apart(lambda: stream_tree.absorb(data.X, self._stream(data, seed), regressors))
         if self.node == "online":
             self._stream_tree, self._regressors, self._labels = stream_tree, regressors, data.classes
             self._store_regressors()

@@ -9,6 +9,7 @@ from margintree.estimators.tree_walk import TreeWalker
 from margintree.structures.random_tree import random_tree
 from margintree.training.filtered import train_filtered
 from margintree.training.machines import Trainer
+from margintree.worker_threads import apart
 
 
 class FilterTreeClassifier(TreeWalker):
@@ -71,7 +72,8 @@ class FilterTreeClassifier(TreeWalker):
         training_set, function = self._training_set(data)
         seed = self._seed()
         tree = random_tree(len(data.classes), seed)
-        trained = train_filtered(Trainer(training_set, self.tol, self.max_iter, seed), tree)
+        trainer = Trainer(training_set, self.tol, self.max_iter, seed)
+        trained = apart(lambda: train_filtered(trainer, tree))
         self._store_tree(tree, [machine.classifier for machine in trained.machines], function, data)
         self.node_rows_ = [np.sort(data.original_row[rows]) for rows in trained.rows]
         self.n_iter_ = max(machine.n_iter for machine in trained.machines)

@@ -15,6 +15,7 @@ from margintree.solvers.training_set import LinearTrainingSet
 from margintree.structures.confusion_tree import confusion_tree
 from margintree.training.joint import train_jointly
 from margintree.training.machines import Trainer, train_each
+from margintree.worker_threads import apart
 
 
 class LabelTreeClassifier(TreeWalker):
@@ -162,7 +163,8 @@ class LabelTreeClassifier(TreeWalker):
             share = 1.0 - np.trace(confusion.matrix) / max(confusion.matrix.sum(), np.finfo(float).tiny)
             print(f"[margintree] {share:.1%} of the held-out rows confused; tree of depth {tree.max_depth}", flush=True)
         if isinstance(training_set, LinearTrainingSet) and self.joint:
-            solution = train_jointly(training_set, tree, tol=self.tol, max_iter=self.max_iter, seed=trainer.seed)
+            tol, max_iter = self.tol, self.max_iter
+            solution = apart(lambda: train_jointly(training_set, tree, tol=tol, max_iter=max_iter, seed=trainer.seed))
             self._store_tree(tree, solution.classifiers, function, data)
             gaps, self.n_iter_ = [solution.duality_gap], solution.n_iter
         else:

@@ -21,6 +21,7 @@ from margintree.structures.grow import GrownTree, grow
 from margintree.structures.half_rows import half_of_the_rows
 from margintree.training.machines import Trainer, train_each
 from margintree.training.refinement import Refinement, RefiningRows, refine
+from margintree.worker_threads import apart
 
 # Length of the shortlists where the user sets nothing.
 SHORTLIST = 20
@@ -218,12 +219,13 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
             seed=seed,
             n_threads=self._n_threads(),
             on_node=progress.node_done,
+            class_names=data.classes,
         )
-        self.node_records_ = grown.records
-        self.n_iter_ = max(record.n_iter for record in grown.records)
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         trainer = Trainer(training_set, self.tol, self.max_iter, seed)
         self._store_trees([grown, *self._more_trees(trainer)], trainer, function, data, shortlist)
+        self.node_records_ = grown.records
+        self.n_iter_ = max(record.n_iter for record in grown.records)
         progress.finish()
         return self
 
@@ -275,10 +277,8 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         shortlist: int,
     ) -> None:
         """Calibrate, train scorers where asked for, and keep everything ready to predict."""
-        self.classes_ = data.classes
-        self.trees_ = [one.tree for one in grown]
-        self.tree_ = self.trees_[0]
-        self._model = self._laid_out(grown, function, data)
+        trees = [one.tree for one in grown]
+        model = self._laid_out(grown, function, data)
         sigmoids: Sigmoids | None = None
         scorers = None
         gap = WIDEST_GAP if isinstance(self.beam_gap, str) else float(self.beam_gap)
@@ -287,11 +287,14 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
             wanted = shortlist if len(data.classes) > 2 else 0
             how = Refinement(self.calibration_folds, self._width(), gap, wanted, self.prune)
             rows = RefiningRows(data.X, data.sample_weight, data.cost / self.C, function)
-            sigmoids, scorers, narrow_gap = refine(trainer, rows, self.trees_, how, self._n_threads())
+            n_threads = self._n_threads()
+            sigmoids, scorers, narrow_gap = apart(lambda: refine(trainer, rows, trees, how, n_threads))
             gap = narrow_gap if isinstance(self.beam_gap, str) else gap
-            self._model = replace(self._model, sigmoids=sigmoids)
+            model = replace(model, sigmoids=sigmoids)
         n_candidates = max(shortlist, self.beam_width) if self.walk != "all" or shortlist else len(data.classes)
-        self._ranker = None if sigmoids is None else Ranker(self._model, scorers, self._width(), gap, n_candidates)
+        # All at once, and last: a fit that is interrupted or fails leaves an earlier model as it was.
+        self.classes_, self.trees_, self.tree_, self._model = data.classes, trees, trees[0], model
+        self._ranker = None if sigmoids is None else Ranker(model, scorers, self._width(), gap, n_candidates)
 
     def _laid_out(
         self, grown: list[GrownTree], function: KernelFunction | None, data: TrainingData

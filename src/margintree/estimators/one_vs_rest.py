@@ -8,6 +8,7 @@ from sklearn.base import _fit_context
 
 from margintree.estimators.flat import FlatClassifier
 from margintree.training.machines import Trainer, train_against_the_rest
+from margintree.worker_threads import apart
 
 
 class OneVsRestSVC(FlatClassifier):
@@ -64,7 +65,7 @@ class OneVsRestSVC(FlatClassifier):
         n_classes = len(data.classes)
         seed = self._seed()
         trainer = Trainer(training_set, self.tol, self.max_iter, seed)
-        rows = training_set.node_rows(np.arange(n_classes), seed)
+        rows = apart(lambda: training_set.node_rows(np.arange(n_classes), seed))
         # Two classes need one machine; the other is its mirror image.
         classes = range(n_classes) if n_classes > 2 else [1]
         machines = train_against_the_rest(trainer, rows, classes, self._n_threads())

@@ -2,8 +2,9 @@
 
 import itertools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+
+from margintree.worker_threads import in_threads
 
 # Below this many rows a second thread costs more than it brings.
 LEAST_ROWS = 256
@@ -19,6 +20,4 @@ def in_chunks(work: Callable[[int, int], Any], n_rows: int, n_threads: int) -> N
         work(0, n_rows)
         return
     bounds = [n_rows * c // n_chunks for c in range(n_chunks + 1)]
-    with ThreadPoolExecutor(n_chunks, thread_name_prefix="margintree") as pool:
-        for result in [pool.submit(work, *pair) for pair in itertools.pairwise(bounds)]:
-            result.result()
+    in_threads(lambda pair: work(*pair), itertools.pairwise(bounds), n_chunks)

@@ -14,6 +14,7 @@ from margintree import kernels
 from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, DualSolution, SVMSolution
+from margintree.worker_threads import give_up_if_abandoned
 
 # Rows computed in one go when one is missing: enough for a matrix product to pay.
 FETCH = 32
@@ -126,6 +127,7 @@ class KernelRows(NodeRows):
         self, coupling: Array, alpha: Array, tol: float, max_iter: int, cutoff: float
     ) -> tuple[Array, int, float, float]:
         """Run coordinate descent from ``alpha``, in place; see ``margintree.kernels.kernel_dual``."""
+        give_up_if_abandoned()
         signed = np.zeros(self.n_rows)
         first = 0
         while True:
@@ -170,6 +172,7 @@ class KernelRows(NodeRows):
 
     def _fetch(self, wanted: npt.NDArray[np.int64]) -> None:
         """Compute the first few rows of ``wanted`` that are not held."""
+        give_up_if_abandoned()
         rows = wanted[self._slot[wanted] < 0][:FETCH]
         fresh = self.source.block(self.row_index[rows], self.row_index)
         for row, kernel_row in zip(rows, fresh, strict=True):

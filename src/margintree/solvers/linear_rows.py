@@ -15,6 +15,7 @@ from margintree import kernels
 from margintree.solvers.newton import newton
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, DualSolution, SVMSolution
+from margintree.worker_threads import give_up_if_abandoned
 
 # Newton needs a features x features matrix. Up to this many features one step costs no more than a
 # few hundred epochs of coordinate descent.
@@ -106,6 +107,7 @@ class LinearRows(NodeRows):
         cutoff: float = np.inf,
         start: SVMSolution | None = None,
     ) -> SVMSolution:
+        give_up_if_abandoned()
         signs = labelling[self.classes]
         alpha = self.starting_alpha(labelling, start)
         weights = np.zeros(self.features.shape[1])
@@ -147,6 +149,7 @@ class LinearRows(NodeRows):
     def solve_planes(
         self, planes: Array, mu: Array, *, tol: float, max_iter: int, alpha: Array | None = None
     ) -> DualSolution:
+        give_up_if_abandoned()
         signs = np.ones(self.n_rows)
         alpha = np.zeros(self.n_rows) if alpha is None else alpha.copy()
         used = mu > 0.0

@@ -13,6 +13,7 @@ from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.linear_rows import POLISH_WORK, LinearRows, SparseRows, layout
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, SVMSolution
+from margintree.worker_threads import give_up_if_abandoned
 
 Index = npt.NDArray[np.int64]
 
@@ -113,6 +114,7 @@ class LinearTrainingSet(TrainingSet):
         """
         if self.is_exact or isinstance(self.X, np.ndarray) or len(left) == 0 or len(right) == 0:
             return None
+        give_up_if_abandoned()
         rows = np.concatenate([left, right])
         columns, weights, _ = kernels.machine.between(
             self._arrays, self.X.shape[1], rows, len(left), self.ridge, self.fit_intercept, tol, max_iter, seed

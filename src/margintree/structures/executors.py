@@ -4,10 +4,12 @@ Nodes are independent once their parent is split, so growing needs only this: ha
 the next finished one, in any order.
 """
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import Any, Generic, Self, TypeVar
+
+from margintree.worker_threads import Workers, give_up_if_abandoned
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -51,6 +53,7 @@ class SerialExecutor(Executor[Task, Result]):
 
     def next_done(self) -> tuple[Task, Result]:
         """Work on the last task."""
+        give_up_if_abandoned()
         task = self._tasks.pop()
         return task, self._work(task)
 
@@ -60,23 +63,32 @@ class SerialExecutor(Executor[Task, Result]):
 
 
 class ThreadExecutor(Executor[Task, Result]):
-    """Works in threads; the compiled kernels release the GIL."""
+    """Works in threads; the compiled kernels release the GIL, and the calling thread can be interrupted."""
 
     def __init__(self, work: Callable[[Task], Result], n_threads: int) -> None:
         super().__init__(work)
-        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="margintree")
-        self._running: dict[Future[Result], Task] = {}
+        # One thread goes depth first, which keeps few nodes waiting; several begin with the nodes near the root,
+        # which are the largest.
+        self._workers: Workers[Task, Result] = Workers(work, n_threads, newest_first=n_threads == 1)
 
     def submit(self, task: Task) -> None:
         """Take a task."""
-        self._running[self._pool.submit(self._work, task)] = task
+        self._workers.submit(task)
 
     def next_done(self) -> tuple[Task, Result]:
         """Wait for any task."""
-        done, _ = wait(self._running, return_when=FIRST_COMPLETED)
-        future = next(iter(done))
-        return self._running.pop(future), future.result()
+        return self._workers.next_done()
 
     def close(self) -> None:
-        """Drop the tasks that have not begun and wait for the others."""
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        """Drop the tasks that have not begun; the others are not waited for."""
+        self._workers.close()
+
+
+def executor_for(work: Callable[[Task], Result], n_threads: int) -> Executor[Task, Result]:
+    """Return the executor for so many threads.
+
+    One thread is enough of an executor by itself, except where Ctrl-C may arrive: the main thread only waits.
+    """
+    if n_threads == 1 and threading.current_thread() is not threading.main_thread():
+        return SerialExecutor(work)
+    return ThreadExecutor(work, n_threads)

@@ -5,8 +5,9 @@ that follows from its parent's, and the tree is numbered in preorder once it is 
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +16,12 @@ from margintree.class_tree import ClassTree
 from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.training_set import TrainingSet
 from margintree.splits.node import NodeProblem, Split, SplitResult
-from margintree.structures.executors import Executor, SerialExecutor, ThreadExecutor
+from margintree.structures.executors import Executor, executor_for
 
 Index = npt.NDArray[np.int64]
+
+# Classes that an error names; a large node would fill the screen.
+NAMED_CLASSES = 10
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,7 @@ class _Task:
     position: int
     classes: Index
     seed: int
+    path: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,15 +109,21 @@ def grow(
     seed: int,
     n_threads: int = 1,
     on_node: Callable[[NodeRecord, int], None] | None = None,
+    class_names: Sequence[Any] | npt.NDArray[Any] | None = None,
 ) -> GrownTree:
     """Grow a tree over the classes of ``training_set``.
 
     ``on_node`` is called in this thread after each node with its record and the number of nodes done;
-    there are ``n_classes - 1`` in all.
+    there are ``n_classes - 1`` in all. An error in a node ends the growing; a note tells which node it was, by
+    ``class_names`` where they are given.
     """
 
     def work(task: _Task) -> _Done:
-        return _split_node(training_set, split, task, balance, tol, max_iter)
+        try:
+            return _split_node(training_set, split, task, balance, tol, max_iter)
+        except Exception as error:
+            error.add_note(_where(task, training_set, class_names))
+            raise
 
     n_nodes = 2 * training_set.n_classes - 1
     # Work positions are handed out as nodes appear; preorder numbers follow at the end.
@@ -120,7 +131,7 @@ def grow(
     leaf: list[int] = [-1] * n_nodes
     done: dict[int, _Done] = {}
     next_position, n_pending = 1, 1
-    executor: Executor[_Task, _Done] = SerialExecutor(work) if n_threads == 1 else ThreadExecutor(work, n_threads)
+    executor: Executor[_Task, _Done] = executor_for(work, n_threads)
     with executor:
         executor.submit(_Task(0, np.arange(training_set.n_classes), seed))
         while n_pending:
@@ -132,7 +143,8 @@ def grow(
                 if len(classes) == 1:
                     leaf[next_position] = int(classes[0])
                 else:
-                    executor.submit(_Task(next_position, classes, child_seed(task.seed, side)))
+                    path = task.path + "LR"[side]
+                    executor.submit(_Task(next_position, classes, child_seed(task.seed, side), path))
                     n_pending += 1
                 next_position += 1
             if on_node is not None:
@@ -184,6 +196,18 @@ def _split_node(
         classes_right=tuple(right.tolist()),
     )
     return _Done(record, training_set.classifier(rows, solution), left, right)
+
+
+def _where(task: _Task, training_set: TrainingSet, class_names: Sequence[Any] | npt.NDArray[Any] | None) -> str:
+    """Tell which node a task is about."""
+    names = [str(k if class_names is None else class_names[k]) for k in task.classes[:NAMED_CLASSES].tolist()]
+    more = f" and {len(task.classes) - len(names)} more" if len(task.classes) > len(names) else ""
+    lengths = np.diff(training_set.class_start)[task.classes]
+    place = f"at depth {len(task.path)}, path {task.path} from the root" if task.path else "the root"
+    return (
+        f"This happened while margintree divided a node of {len(task.classes)} classes ({', '.join(names)}{more}) "
+        f"with {lengths.sum()} rows: {place}."
+    )
 
 
 def _checked(result: SplitResult, split: Split, node: NodeProblem) -> SplitResult:

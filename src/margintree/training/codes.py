@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import TrainingSet
-from margintree.training.machines import Machine, Trainer, in_threads
+from margintree.training.machines import Machine, Trainer
+from margintree.worker_threads import in_threads
 
 Code = npt.NDArray[np.int8]
 

@@ -1,9 +1,7 @@
 """Binary machines between two groups of training rows, each by itself."""
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -13,10 +11,9 @@ from margintree.solvers.classifier import KernelClassifier, LinearClassifier, No
 from margintree.solvers.node_rows import NodeRows
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet, TrainingSet
+from margintree.worker_threads import in_threads
 
 Index = npt.NDArray[np.int64]
-Task = TypeVar("Task")
-Result = TypeVar("Result")
 
 LEFT_AGAINST_RIGHT = np.array([1.0, -1.0])
 
@@ -104,11 +101,3 @@ def train_each(trainer: Trainer, tree: ClassTree, n_threads: int = 1) -> list[Ma
         )
 
     return in_threads(train, tree.internal_nodes.tolist(), n_threads)
-
-
-def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int) -> list[Result]:
-    """Return the results in the order of the tasks; the compiled loops release the GIL."""
-    if n_threads == 1:
-        return [work(task) for task in tasks]
-    with ThreadPoolExecutor(n_threads, thread_name_prefix="margintree") as pool:
-        return list(pool.map(work, tasks))

@@ -1,0 +1,156 @@
+"""Threads for long work that nobody has to wait for.
+
+Python looks at signals between two steps of the interpreter in the main thread, so a Ctrl-C that meets it inside a
+compiled loop or a matrix product waits for the end of that. Here long work runs in threads of its own, while the
+calling thread waits where it can be interrupted. After an interrupt, or an error in one task, the threads are
+abandoned: they are daemons, begin no further task, and leave the one at hand where it calls
+``give_up_if_abandoned``, which the solvers do before each problem.
+"""
+
+import contextvars
+import queue
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+# A waiting thread looks up this often: whether it was abandoned itself, and on Windows whether Ctrl-C was pressed.
+SECONDS_BETWEEN_LOOKS = 0.2
+_END = object()
+
+
+class Abandoned(BaseException):
+    """Ends the work of a thread whose result nobody waits for any more."""
+
+
+def give_up_if_abandoned() -> None:
+    """Raise ``Abandoned`` in a thread whose result nobody waits for any more."""
+    thread = threading.current_thread()
+    if isinstance(thread, _Worker) and thread.abandoned.is_set():
+        raise Abandoned
+
+
+class Workers(Generic[Task, Result]):
+    """Works on tasks in daemon threads, which start as tasks come in.
+
+    Parameters
+    ----------
+    work : callable
+        Takes a task and returns its result.
+    n_threads : int
+    newest_first : bool, default=False
+        Whether the task that came in last is worked on first.
+    """
+
+    def __init__(self, work: Callable[[Task], Result], n_threads: int, *, newest_first: bool = False) -> None:
+        self._work = work
+        self._n_threads = n_threads
+        self._waiting: queue.Queue[Any] = queue.LifoQueue() if newest_first else queue.Queue()
+        self._done: queue.SimpleQueue[tuple[Task, Any, BaseException | None]] = queue.SimpleQueue()
+        self._abandoned = threading.Event()
+        self._threads: list[_Worker] = []
+        self._n_open = 0
+
+    def submit(self, task: Task) -> None:
+        """Take a task."""
+        self._n_open += 1
+        self._waiting.put(task)
+        if len(self._threads) < min(self._n_threads, self._n_open):
+            thread = _Worker(self._work, self._waiting, self._done, self._abandoned)
+            self._threads.append(thread)
+            thread.start()
+
+    def next_done(self) -> tuple[Task, Result]:
+        """Wait for any task; return it with its result, or raise its error."""
+        while True:
+            try:
+                task, result, error = self._done.get(timeout=SECONDS_BETWEEN_LOOKS)
+            except queue.Empty:
+                give_up_if_abandoned()
+                continue
+            self._n_open -= 1
+            if error is not None:
+                raise error
+            return task, result
+
+    def close(self) -> None:
+        """Begin no further task. Threads that are idle end at once, others are not waited for."""
+        self._abandoned.set()
+        for _ in self._threads:
+            self._waiting.put(_END)
+        if self._n_open == 0:
+            for thread in self._threads:
+                thread.join()
+
+
+class _Worker(threading.Thread):
+    def __init__(self, work: Any, waiting: Any, done: Any, abandoned: threading.Event) -> None:
+        super().__init__(name="margintree", daemon=True)
+        self._work, self._waiting, self._done = work, waiting, done
+        self.abandoned = abandoned
+        # What the caller set for its own context, such as numpy's error state, holds here, too.
+        self._context = contextvars.copy_context()
+
+    def run(self) -> None:
+        self._context.run(self._work_on_tasks)
+
+    def _work_on_tasks(self) -> None:
+        while True:
+            task = self._waiting.get()
+            if task is _END or self.abandoned.is_set():
+                return
+            result, error = None, None
+            try:
+                result = self._work(task)
+            except BaseException as raised:
+                error = raised
+            self._done.put((task, result, error))
+            # An idle thread keeps no rows and no results alive.
+            del task, result, error
+
+
+def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int) -> list[Result]:
+    """Return the results in the order of the tasks; the compiled loops release the GIL.
+
+    Examples
+    --------
+    >>> from margintree.worker_threads import in_threads
+    >>> in_threads(abs, [-1, 2, -3], n_threads=2)
+    [1, 2, 3]
+    """
+    if n_threads == 1:
+        return apart(lambda: [_next(work, task) for task in tasks])
+    numbered = list(enumerate(tasks))
+    results: dict[int, Result] = {}
+    workers: Workers[tuple[int, Task], Result] = Workers(lambda pair: work(pair[1]), n_threads)
+    try:
+        for pair in numbered:
+            workers.submit(pair)
+        while len(results) < len(numbered):
+            (number, _), result = workers.next_done()
+            results[number] = result
+    finally:
+        workers.close()
+    return [results[number] for number in range(len(numbered))]
+
+
+def apart(work: Callable[[], Result]) -> Result:
+    """Return what ``work`` returns; where Ctrl-C may arrive, it runs in a thread of its own.
+
+    That is the main thread alone. Any other thread works itself.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return work()
+    workers: Workers[None, Result] = Workers(lambda _: work(), 1)
+    try:
+        workers.submit(None)
+        return workers.next_done()[1]
+    finally:
+        workers.close()
+
+
+def _next(work: Callable[[Task], Result], task: Task) -> Result:
+    give_up_if_abandoned()
+    return work(task)
