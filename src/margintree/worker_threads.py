@@ -4,10 +4,13 @@ Python looks at signals between two steps of the interpreter in the main thread,
 compiled loop or a matrix product waits for the end of that. Here long work runs in threads of its own, while the
 calling thread waits where it can be interrupted. After an interrupt, or an error in one task, the threads are
 abandoned: they are daemons, begin no further task, and leave the one at hand where it calls
-``give_up_if_abandoned``, which the solvers do before each problem.
+``give_up_if_abandoned``, which the solvers do before each problem. Compiled loops look at ``ABANDONED_THREADS``
+(see ``margintree.kernels.giving_up``), so that they end within a pass over their rows.
 """
 
+import atexit
 import contextvars
+import ctypes
 import queue
 import threading
 from collections.abc import Callable, Iterable
@@ -19,6 +22,12 @@ Result = TypeVar("Result")
 # A waiting thread looks up this often: whether it was abandoned itself, and on Windows whether Ctrl-C was pressed.
 SECONDS_BETWEEN_LOOKS = 0.2
 _END = object()
+
+# Numbers of abandoned threads that are still at work, from the front; 0 marks the end. One that finds no place is
+# only slower to end.
+ABANDONED_THREADS = (ctypes.c_uint64 * 64)()
+_abandoned: "set[_Worker]" = set()
+_listing = threading.Lock()
 
 
 class Abandoned(BaseException):
@@ -49,7 +58,7 @@ class Workers(Generic[Task, Result]):
         self._n_threads = n_threads
         self._waiting: queue.Queue[Any] = queue.LifoQueue() if newest_first else queue.Queue()
         self._done: queue.SimpleQueue[tuple[Task, Any, BaseException | None]] = queue.SimpleQueue()
-        self._abandoned = threading.Event()
+        self._closed, self._abandoned = threading.Event(), threading.Event()
         self._threads: list[_Worker] = []
         self._n_open = 0
 
@@ -58,7 +67,7 @@ class Workers(Generic[Task, Result]):
         self._n_open += 1
         self._waiting.put(task)
         if len(self._threads) < min(self._n_threads, self._n_open):
-            thread = _Worker(self._work, self._waiting, self._done, self._abandoned)
+            thread = _Worker(self._work, self._waiting, self._done, self._closed, self._abandoned)
             self._threads.append(thread)
             thread.start()
 
@@ -77,7 +86,12 @@ class Workers(Generic[Task, Result]):
 
     def close(self) -> None:
         """Begin no further task. Threads that are idle end at once, others are not waited for."""
+        self._closed.set()
         self._abandoned.set()
+        if self._n_open > 0:
+            with _listing:
+                _abandoned.update(thread for thread in self._threads if thread.is_alive())
+                _list_abandoned()
         for _ in self._threads:
             self._waiting.put(_END)
         if self._n_open == 0:
@@ -86,29 +100,52 @@ class Workers(Generic[Task, Result]):
 
 
 class _Worker(threading.Thread):
-    def __init__(self, work: Any, waiting: Any, done: Any, abandoned: threading.Event) -> None:
+    def __init__(self, work: Any, waiting: Any, done: Any, closed: threading.Event, abandoned: threading.Event) -> None:
         super().__init__(name="margintree", daemon=True)
         self._work, self._waiting, self._done = work, waiting, done
-        self.abandoned = abandoned
+        self._closed, self.abandoned = closed, abandoned
         # What the caller set for its own context, such as numpy's error state, holds here, too.
         self._context = contextvars.copy_context()
 
     def run(self) -> None:
-        self._context.run(self._work_on_tasks)
+        try:
+            self._context.run(self._work_on_tasks)
+        finally:
+            with _listing:
+                if self in _abandoned:
+                    _abandoned.remove(self)
+                    _list_abandoned()
 
     def _work_on_tasks(self) -> None:
         while True:
             task = self._waiting.get()
-            if task is _END or self.abandoned.is_set():
+            if task is _END or self._closed.is_set():
                 return
             result, error = None, None
             try:
                 result = self._work(task)
             except BaseException as raised:
                 error = raised
+                # Before anybody hears of it, so that no thread begins another task.
+                self._closed.set()
             self._done.put((task, result, error))
             # An idle thread keeps no rows and no results alive.
             del task, result, error
+
+
+def _list_abandoned() -> None:
+    """Write the numbers of the abandoned threads where compiled loops look for them."""
+    numbers = [thread.ident or 0 for thread in _abandoned][: len(ABANDONED_THREADS) - 1]
+    # From the back: the end mark is in place before what it ends.
+    for place in range(len(ABANDONED_THREADS) - 1, -1, -1):
+        ABANDONED_THREADS[place] = numbers[place] if place < len(numbers) else 0
+
+
+@atexit.register
+def _wait_for_abandoned() -> None:
+    """Let abandoned threads end before the libraries that they are in are taken down, which would crash them."""
+    for thread in list(_abandoned):
+        thread.join()
 
 
 def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int) -> list[Result]:

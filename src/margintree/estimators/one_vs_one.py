@@ -11,7 +11,8 @@ from margintree import kernels
 from margintree.estimators.flat import FlatClassifier
 from margintree.prediction.flat_instance import FlatInstancePredictor
 from margintree.solvers.linear_rows import read_only
-from margintree.training.machines import Machine, Trainer, in_threads
+from margintree.training.machines import Machine, Trainer
+from margintree.worker_threads import in_threads
 
 
 class OneVsOneSVC(FlatClassifier):

@@ -12,6 +12,7 @@ _MODULES = (
     "compile",
     "flat",
     "gather",
+    "giving_up",
     "joint",
     "kernel_dual",
     "knapsack",

@@ -25,6 +25,7 @@ import numpy as np
 from numba.extending import overload
 
 from margintree.kernels.compile import OPTIONS, compiled
+from margintree.kernels.giving_up import is_abandoned
 from margintree.kernels.linear_dual import shuffle
 from margintree.kernels.rows import _layout
 
@@ -278,7 +279,7 @@ def solve(problem, coefficients, weights, tol, max_iter, seed):
     state = np.array([np.uint64(seed) | np.uint64(1)])
     slack, trigger, squared_norm = np.inf, max(tol, FIRST_CHECK), 0.0
     n_iter, primal, dual, is_closed = 0, 0.0, 0.0, False
-    while n_iter < max_iter and not is_closed:
+    while n_iter < max_iter and not is_closed and not is_abandoned():
         n_iter += 1
         shuffle(active, n_active, state)
         n_active, growth, slack = epoch(
@@ -310,7 +311,7 @@ def refine(problem, coefficients, weights, precision, max_iter, seed):
     active = np.arange(n)
     state = np.array([np.uint64(seed) | np.uint64(1)])
     n_iter, worst = 0, np.inf
-    while n_iter < max_iter and worst > precision:
+    while n_iter < max_iter and worst > precision and not is_abandoned():
         n_iter += 1
         shuffle(active, n, state)
         _, _, worst = epoch(problem, coefficients, weights, lists, lengths, active, n, np.inf, loss, dual_part)

@@ -15,6 +15,7 @@ after at most as many steps as the path has nodes. Rows whose block is 0 and sta
 import numpy as np
 
 from margintree.kernels.compile import compiled
+from margintree.kernels.giving_up import is_abandoned
 from margintree.kernels.linear_dual import shuffle
 from margintree.kernels.rows import row_add, row_dot
 
@@ -178,6 +179,8 @@ def solve(
 
         dual = dual_value(alpha, start, ridge, squared_norm)
         primal = 0.5 * squared_norm + 0.5 * hinge
+        if is_abandoned():
+            return n_iter, primal, dual
         if primal - dual > trigger * primal and n_iter < max_iter:
             continue
         squared_norm = np.dot(flat, flat)

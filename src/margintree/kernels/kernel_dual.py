@@ -19,6 +19,7 @@ there and tells, and the caller fills the slot and resumes.
 import numpy as np
 
 from margintree.kernels.compile import compiled
+from margintree.kernels.giving_up import is_abandoned
 
 GREED = 0.5
 
@@ -110,7 +111,7 @@ def sweeps(
                 break
         resume[0] = 0
         primal, dual = values(alpha, signed, ridge)
-        if primal - dual <= tol * primal or dual > cutoff:
+        if primal - dual <= tol * primal or dual > cutoff or is_abandoned():
             break
     return updates, primal, dual, -1
 

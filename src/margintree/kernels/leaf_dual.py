@@ -12,6 +12,7 @@ import numpy as np
 from numba.extending import overload
 
 from margintree.kernels.compile import OPTIONS, compiled
+from margintree.kernels.giving_up import is_abandoned
 from margintree.kernels.linear_dual import shuffle
 from margintree.kernels.rows import _layout, row_add, row_clear, row_dot
 
@@ -57,6 +58,8 @@ def solve_with_margins(rows, row_index, signs, margins, ridge, squared_norms, we
             dual += alpha[j] * (margins[j] - 0.5 * ridge[row_index[j]] * alpha[j])
         primal = 0.5 * (squared_norm + hinge)
         gap = (primal - dual) / primal if primal > 0.0 else 0.0
+        if is_abandoned():
+            return n_iter, gap
         if gap > trigger and n_iter < max_iter:
             continue
         hinge = 0.0

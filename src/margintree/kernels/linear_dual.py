@@ -15,6 +15,7 @@ gap worth a pass over all rows.
 import numpy as np
 
 from margintree.kernels.compile import compiled
+from margintree.kernels.giving_up import is_abandoned
 from margintree.kernels.rows import row_add, row_dot
 
 
@@ -121,6 +122,8 @@ def solve(rows, signs, ridge, squared_norms, alpha, weights, decision, tol, cuto
         squared_norm = np.dot(flat, flat)
         dual = dual_value(alpha, ridge, squared_norm)
         primal = 0.5 * squared_norm + 0.5 * hinge
+        if is_abandoned():
+            return n_iter, primal, dual
         if primal - dual > trigger * primal and n_iter < max_iter and dual <= cutoff:
             continue
         for i in range(n):

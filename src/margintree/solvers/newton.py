@@ -10,6 +10,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from margintree.solvers.solution import Array
+from margintree.worker_threads import give_up_if_abandoned
 
 # Halvings of the Newton step before it is given up as lost in rounding.
 MAX_HALVINGS = 30
@@ -38,6 +39,7 @@ def newton(
     decision = features @ weights + offset
     margins = 1.0 - signs * offset
     for n_iter in range(max_iter + 1):
+        give_up_if_abandoned()
         slack = np.maximum(0.0, 1.0 - signs * decision)
         present = slack / ridge
         primal = 0.5 * (weights @ weights + slack @ present)
