@@ -1,0 +1,152 @@
+"""Scorers of leaves: whom they are trained against, what they know of held-out rows, and how their start is chosen."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.optimize import minimize
+
+from margintree.solvers.linear_rows import POLISH_WORK
+from margintree.solvers.training_set import LinearTrainingSet
+from margintree.training.leaf_scorers import GAPS, STARTS, Blend, LeafTrainer, fit_blend, pairs_of, train_scorers
+
+N_CLASSES, PER_CLASS, N_LISTED = 6, 12, 3
+
+
+def shortlists(random, class_of_row, signal, noise):
+    """Return classes listed for each row, -1 for none, and path scores that know the own class by ``signal``."""
+    scores = noise * random.normal(size=(len(class_of_row), N_CLASSES)) - 2.0
+    scores[np.arange(len(class_of_row)), class_of_row] += signal
+    listed = np.argsort(-scores, axis=1)[:, :N_LISTED]
+    listed_scores = np.take_along_axis(scores, listed, axis=1)
+    # Some lists are shorter.
+    short = random.random(len(listed)) < 0.3
+    listed[short, -1], listed_scores[short, -1] = -1, -np.inf
+    return listed, listed_scores, scores[np.arange(len(class_of_row)), class_of_row]
+
+
+def leaf_trainer(seed, *, n_columns=5, spread=1.0, signal=1.0, noise=1.0, make=np.asarray, change=None):
+    """Return a trainer on overlapping classes; ``change`` may replace the rows before training."""
+    random = np.random.default_rng(seed)
+    class_of_row = np.repeat(np.arange(N_CLASSES), PER_CLASS)
+    X = random.normal(size=(N_CLASSES, 5))[class_of_row] + spread * random.normal(size=(len(class_of_row), 5))
+    listed, scores, own = shortlists(random, class_of_row, signal, noise)
+    X = np.pad(X, [(0, 0), (0, n_columns - 5)])
+    X = X if change is None else change(X)
+    weight = np.ones(len(X))
+    class_start = np.arange(0, len(X) + 1, PER_CLASS)
+    training_set = LinearTrainingSet(make(X), class_start, weight, weight, fit_intercept=True)
+    pairs = pairs_of(training_set, class_of_row, weight, listed, scores, own)
+    trainer = LeafTrainer(
+        training_set=training_set,
+        pairs=pairs,
+        weight=weight,
+        importance=weight,
+        prune=0.0,
+        tol=1e-8,
+        max_iter=100_000,
+        seed=0,
+        n_threads=1,
+    )
+    return trainer, X, class_of_row, listed, scores, own
+
+
+def dense(scorer, n_columns):
+    weights = np.zeros(n_columns)
+    weights[scorer.columns] = scorer.weights
+    return weights
+
+
+def test_a_row_is_paired_with_its_list_and_with_its_own_class():
+    trainer, _, class_of_row, listed, scores, own = leaf_trainer(0)
+    pairs, expected = trainer.pairs, {}
+    for row, (classes, values) in enumerate(zip(listed.tolist(), scores.tolist(), strict=True)):
+        expected |= {(row, k): (value, True) for k, value in zip(classes, values, strict=True) if k >= 0}
+        expected.setdefault((row, int(class_of_row[row])), (own[row], False))
+    keys = list(zip(pairs.row.tolist(), pairs.class_.tolist(), strict=True))
+    assert len(keys) == len(set(keys)) == len(expected)
+    assert len(keys) <= len(class_of_row) * (N_LISTED + 1)
+    for key, score, is_listed, sign in zip(keys, pairs.path_score, pairs.is_listed, pairs.sign, strict=True):
+        assert (score, is_listed) == expected[key]
+        assert sign == (1.0 if class_of_row[key[0]] == key[1] else -1.0)
+    assert not pairs.is_listed.all()
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("n_columns", [5, 150], ids=["small", "large"])
+def test_a_scorer_minimises_its_loss_from_the_offset(make, n_columns):
+    trainer, X, *_ = leaf_trainer(1, n_columns=n_columns, make=make)
+    assert (len(X) * n_columns**2 <= POLISH_WORK) == (n_columns == 5)
+    blend, cost_factor = Blend(-0.4, 0.7, 0.3), 2.0
+    offsets = blend.of(trainer.pairs)
+    for k, scorer in enumerate(trainer.train(blend, cost_factor)):
+        part = slice(trainer.pairs.start[k], trainer.pairs.start[k + 1])
+        rows, signs, offset = X[trainer.pairs.row[part], :5], trainer.pairs.sign[part], offsets[part]
+
+        def loss(weights, rows=rows, signs=signs, offset=offset):
+            slack = np.maximum(0.0, 1.0 - signs * (rows @ weights + offset))
+            return 0.5 * weights @ weights + 0.5 * cost_factor * slack @ slack
+
+        mean = rows[signs > 0.0].sum(axis=0)
+        best = minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-9}).x
+        expected = best + blend.mean_weight * mean / np.linalg.norm(mean)
+        np.testing.assert_allclose(dense(scorer, n_columns)[:5], expected, atol=1e-3)
+        assert scorer.intercept == blend.constant
+
+
+@pytest.mark.parametrize("n_columns", [5, 150], ids=["small", "large"])
+def test_scorers_do_not_change_with_rows_that_do_not_count(n_columns):
+    counted = np.arange(N_CLASSES * PER_CLASS) % 3 != 0
+
+    def poisoned(X):
+        return np.where(counted[:, None], X, -10.0 * X)
+
+    blend = Blend(0.1, 0.5, 0.0)
+    scorers = []
+    for change in (None, poisoned):
+        trainer, *_ = leaf_trainer(2, n_columns=n_columns, change=change)
+        # The projections are part of the offset and do know all rows of a class; the solver must not.
+        without = Blend(blend.constant, 0.0, 0.0)
+        scorers.append([dense(scorer, n_columns) for scorer in trainer.train(without, 1.0, counted)])
+        everything = [dense(scorer, n_columns) for scorer in trainer.train(without, 1.0)]
+    np.testing.assert_array_equal(scorers[0], scorers[1])
+    assert np.abs(np.array(everything) - scorers[1]).max() > 0.01
+
+
+def held_out_accuracy(trainer, X, blend, cost_factor, asked, class_of_row):
+    """Return how many of the asked rows have their own class on top of their lists."""
+    weights = np.array([dense(scorer, X.shape[1]) for scorer in trainer.train(blend, cost_factor, ~asked)])
+    right = 0
+    for row in np.flatnonzero(asked):
+        of_row = np.flatnonzero((trainer.pairs.row == row) & trainer.pairs.is_listed)
+        classes = trainer.pairs.class_[of_row]
+        scores = weights[classes] @ X[row] + blend.path_weight * trainer.pairs.path_score[of_row]
+        right += classes[np.argmax(scores)] == class_of_row[row]
+    return right
+
+
+def test_held_out_rows_choose_how_far_the_offset_is_trusted():
+    chosen = []
+    for seed in range(12):
+        trainer, X, class_of_row, *_ = leaf_trainer(seed, spread=1.0 + seed % 3, signal=float(seed % 4))
+        fold = np.arange(len(X)) % 3
+        blend = fit_blend(trainer.pairs, trainer.importance)
+        counts = [
+            held_out_accuracy(trainer, X, blend.times(trust), cost_factor, fold == 0, class_of_row)
+            for trust, cost_factor in STARTS
+        ]
+        scorers, _ = train_scorers(trainer, fold)
+        # The first of equal ones.
+        best = int(np.argmax(counts))
+        assert scorers.path_weight == pytest.approx(STARTS[best][0] * blend.path_weight)
+        chosen.append(best)
+    # Each of them is the best somewhere.
+    assert set(chosen) == set(range(len(STARTS)))
+
+
+def test_the_gap_is_the_smallest_that_costs_next_to_nothing():
+    gaps = []
+    for signal in (0.0, 30.0):
+        trainer, X, *_ = leaf_trainer(3, spread=0.2, signal=signal, noise=5.0)
+        gaps.append(train_scorers(trainer, np.arange(len(X)) % 3)[1])
+    # Where paths say nothing a narrow gap would throw away what the scorers find; where they are sure it costs nothing.
+    assert gaps[0] > GAPS[0] == gaps[1]
