@@ -9,7 +9,7 @@ import joblib
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.special import log_expit, softmax
+from scipy.special import log_expit, logsumexp, softmax
 from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
@@ -100,11 +100,15 @@ class SlowWalk:
         """Return the classes by the mean score of the trees, best first, and the number of machines asked."""
         if width == 0:
             scores = np.mean([self.path_scores(row, t) for t in range(len(self.trees))], axis=0)
+            scores -= logsumexp(scores) if len(self.trees) > 1 else 0.0
             mean, n_asked = dict(enumerate(scores)), len(self.trees) * (len(scores) - 1)
         else:
             lists, asked = zip(*(self.beam(row, t, width, gap, size) for t in range(len(self.trees))), strict=True)
             classes, n_asked = set().union(*lists), sum(asked)
-            mean = {k: np.mean([found.get(k, min(found.values())) for found in lists]) for k in classes}
+            floors = [min(min(f.values()), np.inf if len(f) == size else max(f.values()) - gap) for f in lists]
+            mean = {
+                k: np.mean([found.get(k, floor) for found, floor in zip(lists, floors, strict=True)]) for k in classes
+            }
         return sorted(mean.items(), key=lambda pair: (-pair[1], pair[0])), n_asked
 
     def is_tied(self, row, width, gap, size):

@@ -3,9 +3,16 @@
 A plain ``@njit(cache=True)`` fails at import when numba finds no directory that it may write
 to (a read-only image, a locked-down service account). Kernels compile without a cache then: the
 first fit of each process takes longer, and nothing else changes.
+
+numba takes a cached function for current as long as its own file is unchanged, although functions of other
+files are compiled into it. Here the stamp of every function covers all kernels, so that a new version of the
+package never runs an old layout's code.
 """
 
+import hashlib
 from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numba
@@ -20,8 +27,18 @@ OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FAST_SUMS, "error_model": 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a kernel on its first call, with an on-disk cache where one can be written."""
     try:
-        return numba.njit(cache=True, **OPTIONS)(function)
+        dispatcher = numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError as error:
         if "cannot cache function" not in str(error):
             raise
         return numba.njit(**OPTIONS)(function)
+    cache_file = getattr(dispatcher._cache, "_cache_file", None)
+    if cache_file is not None:
+        cache_file._source_stamp = (cache_file._source_stamp, _stamp_of_all_kernels())
+    return dispatcher
+
+
+@cache
+def _stamp_of_all_kernels() -> str:
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

@@ -21,7 +21,8 @@ def candidates(rows, i, forest, width, gap, classes, scores, work):
     """List the best classes of one row by path score; return their number and the machines evaluated.
 
     ``width`` 0 follows all paths. Several trees count by the mean of their path scores; a class that one of
-    them did not list gets the lowest score on that list, above which it cannot be.
+    them did not list gets the lowest score on that list, or the end of the gap if there was room, above which it
+    hardly is.
     """
     work_nodes, work_scores, node_scores, class_scores, tree_classes, tree_scores, hits = work
     roots = forest[0]
@@ -33,9 +34,14 @@ def candidates(rows, i, forest, width, gap, classes, scores, work):
     if width == 0:
         for t in range(n_trees):
             n_evaluations += all_paths(rows, i, forest, roots[t], roots[t + 1], node_scores, class_scores, hits)
+        # Means of several logarithms are those of no distribution until they are scaled to sum to one.
+        whole = 0.0
+        for k in range(class_scores.shape[0]):
+            whole += np.exp(class_scores[k] / n_trees)
+        shift = np.log(whole) if n_trees > 1 else 0.0
         n_found = 0
         for k in range(class_scores.shape[0]):
-            n_found = keep(classes, scores, 0, size, n_found, k, class_scores[k] / n_trees)
+            n_found = keep(classes, scores, 0, size, n_found, k, class_scores[k] / n_trees - shift)
         return n_found, n_evaluations
     listed = np.empty(n_trees, dtype=np.int64)
     for t in range(n_trees):
@@ -55,11 +61,11 @@ def candidates(rows, i, forest, width, gap, classes, scores, work):
             hits,
         )
         n_evaluations += count
-    return _mean_of_lists(listed, size, tree_classes, tree_scores, classes, scores), n_evaluations
+    return _mean_of_lists(listed, size, gap, tree_classes, tree_scores, classes, scores), n_evaluations
 
 
 @compiled
-def _mean_of_lists(listed, size, tree_classes, tree_scores, classes, scores):
+def _mean_of_lists(listed, size, gap, tree_classes, tree_scores, classes, scores):
     """Merge the lists of the trees, which have room for ``size`` each; see ``candidates``."""
     n_trees, n_found = listed.shape[0], 0
     for t in range(n_trees):
@@ -69,6 +75,9 @@ def _mean_of_lists(listed, size, tree_classes, tree_scores, classes, scores):
             total, is_new = 0.0, True
             for u in range(n_trees):
                 score = tree_scores[u * size + listed[u] - 1]
+                if listed[u] < size:
+                    # A list that is not full left out what lies below the gap.
+                    score = min(score, tree_scores[u * size] - gap)
                 for m in range(u * size, u * size + listed[u]):
                     if tree_classes[m] == k:
                         is_new = is_new and u >= t

@@ -121,19 +121,26 @@ class LeafTrainer:
         self, blend: Blend, cost_factor: float, counted: npt.NDArray[np.bool_] | None = None
     ) -> list[LinearClassifier]:
         """Train all scorers on the pairs whose rows count."""
-        ridge = self.training_set.ridge / cost_factor
+        ridge, offsets = self.training_set.ridge / cost_factor, blend.of(self.pairs)
+        norms = kernels.rows.squared_norms(layout(self.training_set.X), self.training_set.n_rows)
         n_classes = self.training_set.n_classes
         tasks = [range(k, min(n_classes, k + CLASSES_PER_TASK)) for k in range(0, n_classes, CLASSES_PER_TASK)]
-        parts = in_threads(lambda classes: self._train_some(classes, blend, ridge, counted), tasks, self.n_threads)
+        parts = in_threads(
+            lambda classes: self._train_some(classes, blend, offsets, ridge, norms, counted), tasks, self.n_threads
+        )
         return [scorer for part in parts for scorer in part]
 
     def _train_some(
-        self, classes: range, blend: Blend, ridge: Array, counted: npt.NDArray[np.bool_] | None
+        self,
+        classes: range,
+        blend: Blend,
+        offsets: Array,
+        ridge: Array,
+        norms: Array,
+        counted: npt.NDArray[np.bool_] | None,
     ) -> list[LinearClassifier]:
         rows, pairs = layout(self.training_set.X), self.pairs
         n_rows, n_features = self.training_set.X.shape
-        norms = kernels.rows.squared_norms(rows, n_rows)
-        offsets = blend.of(pairs)
         work = np.zeros((2, n_features))
         scorers = []
         for k in classes:
