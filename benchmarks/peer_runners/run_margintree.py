@@ -1,6 +1,5 @@
 """Run MarginTreeClassifier, or the estimator that is named, with the given parameters."""
 
-import pickle
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -37,9 +36,8 @@ class MarginTree(Peer):
         self.model.fit(self.rows.X, self.rows.y)
 
     def save(self) -> Path:
-        path = self.directory / "model.pickle"
-        with open(path, "wb") as file:
-            pickle.dump(self.model, file)
+        path = self.directory / "model.margintree"
+        margintree.save_model(self.model, path)
         return path
 
     def predict(self) -> Any:
