@@ -50,7 +50,13 @@ class RowReader:
             raise self.complaint(x, values)
         if self.is_linear:
             return columns, data
-        return self.read(self._densified(columns, data), None)
+        if len(columns) != len(data) or not _ascend_within(columns, self.n_features):
+            raise self.complaint(x, values)
+        if self.wants_sparse and self.decisions is not None:
+            return (self._machine_values_of_sparse(columns, data, self.decisions),)
+        row = np.zeros(self.n_features)
+        row[columns] = data
+        return self.read(row, None)
 
     def complaint(self, x: Any, values: Any) -> ValueError:
         """Return the error for a row that is not sound."""
@@ -73,18 +79,17 @@ class RowReader:
             raise self.complaint(x, values)
         return columns.astype(np.int32)
 
-    def _densified(self, columns: npt.NDArray[np.int32], values: Array) -> Array:
-        row = np.zeros(self.n_features)
-        if len(columns) != len(values) or not _ascend_within(columns, self.n_features):
-            raise self.complaint(columns, values)
-        row[columns] = values
-        return row
-
     def _machine_values(self, row: Array, decisions: Decisions) -> Array:
         if len(row) != self.n_features or not np.isfinite(row).all():
             raise self.complaint(row, None)
         X = row.reshape(1, -1)
         return np.ascontiguousarray(decisions(sp.csr_array(X) if self.wants_sparse else X)[0])
+
+    def _machine_values_of_sparse(self, columns: npt.NDArray[np.int32], values: Array, decisions: Decisions) -> Array:
+        if not np.isfinite(values).all():
+            raise self.complaint(columns, values)
+        X = sp.csr_array((values, columns, np.array([0, len(columns)], dtype=np.int32)), shape=(1, self.n_features))
+        return np.ascontiguousarray(decisions(X)[0])
 
 
 def _ascend_within(columns: npt.NDArray[np.int32], n_features: int) -> bool:
