@@ -86,20 +86,22 @@ def test_machines_do_not_change_with_the_rows_that_are_left_out(make, n_features
     machines = []
     for rows in (X, poisoned):
         training_set = LinearTrainingSet(make(rows), class_start, np.ones(40), np.ones(40), fit_intercept=True)
-        machines.append(machines_without(Trainer(training_set, 1e-3, 1000, 0), tree, left_out, 1))
+        machines.append(machines_without(Trainer(training_set, 1e-3, 1000, 0), tree, left_out, prune=0.0, n_threads=1))
     assert len(machines[0]) == 3
     for one, other in zip(*machines, strict=True):
         np.testing.assert_array_equal(one.columns, other.columns)
         np.testing.assert_array_equal(one.weights, other.weights)
         assert one.intercept == other.intercept
     # With them they do change: the poison is strong enough to show.
-    everything = machines_without(Trainer(training_set, 1e-3, 1000, 0), tree, np.zeros(40, dtype=bool), 1)
+    everything = machines_without(
+        Trainer(training_set, 1e-3, 1000, 0), tree, np.zeros(40, dtype=bool), prune=0.0, n_threads=1
+    )
     assert np.abs(everything[0].weights - machines[0][0].weights).max() > 1e-3
 
 
 def test_a_class_that_is_left_out_whole_gives_a_machine_of_one_answer():
     class_start, tree = np.arange(0, 7, 2), ClassTree.from_nested(((0, 1), 2))
     training_set = LinearTrainingSet(np.eye(6), class_start, np.ones(6), np.ones(6), fit_intercept=False)
-    _, below = machines_without(Trainer(training_set, 1e-3, 1000, 0), tree, np.arange(6) < 2, 1)
+    _, below = machines_without(Trainer(training_set, 1e-3, 1000, 0), tree, np.arange(6) < 2, prune=0.0, n_threads=1)
     assert len(below.weights) == 0
     assert below.intercept < 0.0
