@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from joblib import effective_n_jobs
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
@@ -16,6 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from margintree.estimators.sparse_input import checked_indices, in_canonical_form
 from margintree.estimators.training_data import TrainingData, gamma_value, kernel_set, linear_set, prepare
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.training_set import TrainingSet
@@ -98,11 +98,11 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _checked_rows(self, X: Any) -> Any:
         """Return new rows as the kernels read them."""
         self._check_fitted()
-        return in_canonical_form(validate_data(self, X, reset=False, **self._input_rules()))
+        return in_canonical_form(validate_data(self, checked_indices(X), reset=False, **self._input_rules()))
 
     def _training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData, Any, npt.NDArray[Any]]:
         """Validate the arguments of fit; return the sorted data, and X and y as they were validated."""
-        X, y = validate_data(self, X, y, **self._input_rules())
+        X, y = validate_data(self, checked_indices(X), y, **self._input_rules())
         X = in_canonical_form(X)
         check_classification_targets(y)
         if self._is_pairwise and X.shape[0] != X.shape[1]:
@@ -145,25 +145,3 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = not self._is_pairwise
         tags.input_tags.pairwise = self._is_pairwise
         return tags
-
-
-def in_canonical_form(X: Any) -> Any:
-    """Return sparse X with sorted columns, each stored once, and 32-bit indices where they suffice.
-
-    Solvers and kernel functions take each stored value for an entry of its own, and kernel functions expect 32
-    bits, where loaders often give 64.
-    """
-    if not sp.issparse(X):
-        return X
-    widest = np.iinfo(np.int32).max
-    if X.shape[1] > widest:
-        raise ValueError(
-            f"A sparse matrix may have up to {widest} columns. Got {X.shape[1]}. Hash or select features first."
-        )
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    if X.indices.dtype != np.int32 and X.nnz <= widest:
-        X = X.copy()
-        X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
-    return X

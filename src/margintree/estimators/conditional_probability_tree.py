@@ -13,7 +13,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from margintree.estimators.base import Kernel, in_canonical_form
+from margintree.estimators.base import Kernel
+from margintree.estimators.sparse_input import checked_indices, in_canonical_form
 from margintree.estimators.training_data import TrainingData
 from margintree.estimators.tree_walk import TreeWalker
 from margintree.prediction.probability_tree import ProbabilityTree
@@ -306,7 +307,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         self._check_kernel()
         if is_first and hasattr(self, "tree_"):
             raise ValueError("This model was fitted with node='svm' and has no regressors to train; call fit first.")
-        X, y = validate_data(self, X, y, reset=is_first, **self._input_rules())
+        X, y = validate_data(self, checked_indices(X), y, reset=is_first, **self._input_rules())
         X = in_canonical_form(X)
         with warnings.catch_warnings():
             # Part of a stream may well have nearly as many classes as rows.

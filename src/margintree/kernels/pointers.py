@@ -4,9 +4,11 @@ A tuple of arrays costs a reference count up and down for every array each time 
 took longer than the lookups of a whole walk. Pointers cost nothing. The caller's arguments outlive the
 call, so the outermost function may hand them on like that; an array that a function makes itself must
 stay one.
+
+With numba's bounds checking on (``NUMBA_BOUNDSCHECK=1``) arrays stay arrays, because a pointer knows no bounds.
 """
 
-from numba.core import types
+from numba.core import config, types
 from numba.extending import intrinsic
 
 
@@ -17,7 +19,7 @@ def _bare(kind):
 
 
 def _is_flat(kind):
-    return isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout == "C"
+    return not config.BOUNDSCHECK and isinstance(kind, types.Array) and kind.ndim == 1 and kind.layout == "C"
 
 
 @intrinsic
