@@ -62,8 +62,9 @@ def test_no_node_is_begun_after_an_error(n_jobs):
         MarginTreeClassifier(split=split, n_jobs=n_jobs).fit(X, y)
     begun = split.n_begun
     time.sleep(0.1)
-    assert split.n_begun == begun
-    assert begun < 7
+    # A node that another thread had taken already may have come as far as its split in the meantime.
+    assert split.n_begun - begun <= n_jobs - 1
+    assert split.n_begun < 7
     assert not [t for t in threading.enumerate() if t.name == "margintree"]
 
 

@@ -36,7 +36,7 @@ raise SystemExit("a wrong child number was followed")
 
 def test_no_kernel_reads_or_writes_outside_of_its_arrays(tmp_path):
     environment = os.environ | {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": str(tmp_path)}
-    selection = ["kernels/test_tables.py", "kernels/test_walk.py", "kernels/test_gather.py"]
+    selection = ["kernels/test_table_dot.py", "kernels/test_walk.py", "kernels/test_gather.py"]
     options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", *(str(TESTS / name) for name in selection)]
     done = subprocess.run(
         [sys.executable, "-c", CANARY, *options], env=environment, cwd=TESTS.parent, capture_output=True, text=True

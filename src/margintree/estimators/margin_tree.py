@@ -117,7 +117,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
     >>> from sklearn.datasets import load_iris
     >>> from margintree import MarginTreeClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> model = MarginTreeClassifier(C=10, random_state=0).fit(X, y)
+    >>> model = MarginTreeClassifier(C=10, walk="greedy", random_state=0).fit(X, y)
     >>> float(model.score(X, y)) > 0.9
     True
     >>> model.n_evaluations(X[[0, 100]])
