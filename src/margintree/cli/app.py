@@ -1,5 +1,6 @@
 """The ``margintree`` command. Each command imports what it needs when it runs, so that help is instant."""
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,46 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
 )
+
+
+class Kernel(StrEnum):
+    """Kernels that need no code of the user's."""
+
+    LINEAR = "linear"
+    RBF = "rbf"
+    POLY = "poly"
+
+
+class Walk(StrEnum):
+    """Ways from the root to a leaf."""
+
+    BEAM = "beam"
+    GREEDY = "greedy"
+    ALL = "all"
+
+
+class Format(StrEnum):
+    """Kinds of files with rows."""
+
+    AUTO = "auto"
+    SVMLIGHT = "svmlight"
+    CSV = "csv"
+
+
+FormatOption = Annotated[
+    Format,
+    typer.Option(
+        "--format", help="Kind of file. auto: .csv and .tsv are CSV, others svmlight; .gz and .bz2 are unpacked."
+    ),
+]
+LabelOption = Annotated[
+    str | None, typer.Option(help="Name of the CSV column with the labels. Without it, the first column.")
+]
+OneBasedOption = Annotated[
+    bool,
+    typer.Option("--one-based", help="svmlight columns count from 1. Without it they are taken as they stand."),
+]
+JobsOption = Annotated[int | None, typer.Option(help="Threads; -1 takes all cores. Default: one.")]
 
 
 def _print_version(wanted: bool) -> None:
@@ -38,6 +79,103 @@ def demo(
     from margintree.cli.demo import run_demo
 
     run_demo(seed)
+
+
+@app.command()
+def fit(
+    train: Annotated[Path, typer.Argument(help="Rows to learn from: svmlight or CSV.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
+    test: Annotated[Path | None, typer.Option(help="Rows to test on; prints their accuracy.")] = None,
+    kernel: Annotated[Kernel, typer.Option(help="Kernel of the machines.")] = Kernel.LINEAR,
+    cost: Annotated[float, typer.Option("--cost", "-C", help="Weight of the loss against the margin.")] = 1.0,
+    gamma: Annotated[float | None, typer.Option(help="Of rbf and poly. Default: by the variance of the rows.")] = None,
+    balance: Annotated[float, typer.Option(help="By how much the sides of a node may differ: 0 to 1.")] = 0.3,
+    walk: Annotated[Walk, typer.Option(help="How to get to a leaf: greedy is the paper's, and fastest.")] = Walk.BEAM,
+    trees: Annotated[int, typer.Option(min=1, help="Trees whose scores are averaged.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same rows, same model.")] = 0,
+    jobs: JobsOption = None,
+    label: LabelOption = None,
+    one_based: OneBasedOption = False,
+    file_format: FormatOption = Format.AUTO,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the accuracy.")] = False,
+) -> None:
+    """Learn a tree over the classes of a file of rows, and save it.
+
+    A line of an svmlight file is a label and the columns that are not zero: 3 1:0.5 7:2. A CSV file has a row per line,
+    its label in the first column or in the one that --label names; a line of names is recognised.
+
+    Example: margintree fit letter.bz2 --test letter.t.bz2 -C 10 -o letter.margintree
+
+    Exit code: 0 if the model is saved, 1 if the rows cannot be used, 2 if the command line is wrong.
+    """
+    from margintree.cli.fit import FitJob, run_fit
+    from margintree.cli.row_files import RowFormat
+
+    parameters = {
+        "kernel": kernel.value,
+        "C": cost,
+        "gamma": "scale" if gamma is None else gamma,
+        "balance": balance,
+        "walk": walk.value,
+        "n_trees": trees,
+        "random_state": seed,
+        "n_jobs": jobs,
+    }
+    run_fit(FitJob(train, test, output, RowFormat(file_format.value, label, one_based), parameters, quiet))
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="Model file of margintree fit or margintree.save_model.")],
+    data: Annotated[Path, typer.Argument(help="Rows to classify: svmlight or CSV.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File for the result. Default: print it.")
+    ] = None,
+    top_k: Annotated[
+        int | None, typer.Option(min=1, help="The K most probable labels with their probabilities.")
+    ] = None,
+    proba: Annotated[bool, typer.Option("--proba", help="The probability of every class.")] = False,
+    jobs: JobsOption = None,
+    label: LabelOption = None,
+    one_based: OneBasedOption = False,
+    file_format: FormatOption = Format.AUTO,
+) -> None:
+    """Classify the rows of a file: one label per line, in their order.
+
+    With --top-k or --proba the result is CSV with a line of names. Columns that an svmlight file leaves out are zero;
+    those that the model does not know are left out. A CSV file may have a first column of labels or not. Where there
+    are labels, their accuracy is printed to standard error.
+
+    Example: margintree predict letter.margintree letter.t.bz2 --top-k 3 -o best.csv
+
+    Exit code: 0 if all rows are classified, 1 if the model or the rows cannot be used, 2 if the command line is wrong.
+    """
+    if top_k is not None and proba:
+        raise typer.BadParameter("--top-k and --proba are two results; ask for one.")
+    from margintree.cli.predict import run_predict
+    from margintree.cli.row_files import RowFormat
+
+    how = RowFormat(file_format.value, label, one_based)
+    run_predict(model, data, output, how=how, top_k=top_k, proba=proba, jobs=jobs)
+
+
+@app.command()
+def show(
+    model: Annotated[Path, typer.Argument(help="Model file.")],
+    depth: Annotated[int | None, typer.Option(min=0, help="Cut the tree off at this depth.")] = None,
+    verify: Annotated[bool, typer.Option("--verify", help="Compare everything with the checksums.")] = False,
+) -> None:
+    """Print what a model file holds: parameters, sizes, and the tree over the classes.
+
+    Nothing in a model file is run, so a file from a stranger can be looked at.
+
+    Example: margintree show letter.margintree --depth 3
+
+    Exit code: 0, or 1 if the file is no model or damaged.
+    """
+    from margintree.cli.show import run_show
+
+    run_show(model, depth=depth, verify=verify)
 
 
 @app.command()

@@ -1,0 +1,104 @@
+"""``margintree fit``: from a file of rows to a model file."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from sklearn.utils._param_validation import InvalidParameterError
+
+from margintree.cli.reporting import reported, terminal
+from margintree.cli.row_files import RowFormat, read_rows
+from margintree.estimators.margin_tree import MarginTreeClassifier
+from margintree.model_file.files import save_model
+
+
+@dataclass(frozen=True)
+class FitJob:
+    """What to fit, and where the model goes."""
+
+    train: Path
+    test: Path | None
+    model: Path
+    how: RowFormat
+    parameters: dict[str, Any]
+    is_quiet: bool = False
+
+
+def run_fit(job: FitJob) -> None:
+    """Fit, save, and say how good the model is."""
+    console = terminal()
+    console.quiet = job.is_quiet
+    errors = terminal()
+    with reported(errors):
+        if not job.model.parent.is_dir():
+            raise ValueError(f"There is no directory {job.model.parent}, where {job.model.name} would go. Create it.")
+        rows = read_rows(job.train, job.how)
+        assert rows.labels is not None
+        n_classes = len(np.unique(rows.labels))
+        console.print(f"{job.train}: {rows.X.shape[0]} rows, {rows.X.shape[1]} columns, {n_classes} classes")
+        estimator = MarginTreeClassifier(**job.parameters)
+        # Read before the fit: a wrong name should not cost one.
+        test = read_rows(job.test, job.how, rows.X.shape[1]) if job.test is not None else None
+        began = time.perf_counter()
+        try:
+            with _NodeBar(console, estimator, n_classes - 1):
+                estimator.fit(rows.X, rows.labels)
+        except InvalidParameterError as error:
+            # An option out of its range is a matter of the command line, not of the rows.
+            raise typer.BadParameter(str(error)) from error
+        seconds = time.perf_counter() - began
+        save_model(estimator, job.model)
+        size = job.model.stat().st_size
+        console.print(f"{job.model}: depth {estimator.tree_.max_depth}, {size:,} bytes, fitted in {seconds:.1f} s")
+        if job.test is not None and test is not None:
+            if test.labels is None:
+                raise ValueError(f"{job.test} has no labels to compare with; the model is saved.")
+            accuracy = share_right(estimator.predict(test.X), test.labels)
+            # The one result of a fit that a script may want.
+            print(f"accuracy {accuracy:.4f}", flush=True)
+
+
+def share_right(predicted: npt.NDArray[Any], labels: npt.NDArray[Any]) -> float:
+    """Return the part of the rows whose label was predicted; labels may be numbers here and text there."""
+    return float(np.mean(predicted.astype(str) == labels.astype(str)))
+
+
+class _NodeBar:
+    """A bar over the nodes, where scikit-learn tells about them and somebody looks."""
+
+    def __init__(self, console: Console, estimator: Any, n_nodes: int) -> None:
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+        self.line = self.bar.add_task("dividing classes", total=n_nodes)
+        # scikit-learn before 1.9 has no callbacks; the clock runs all the same.
+        if hasattr(estimator, "set_callbacks"):
+            estimator.set_callbacks(self)
+
+    def __enter__(self) -> None:
+        self.bar.start()
+
+    def __exit__(self, *error: Any) -> None:
+        self.bar.stop()
+
+    def setup(self, estimator: Any, context: Any) -> None:
+        """Hear that the fit begins."""
+
+    def teardown(self, estimator: Any, context: Any) -> None:
+        """Hear that the fit has ended."""
+
+    def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None:
+        """Hear that a node begins."""
+
+    def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> None:
+        """Count a node that is done."""
+        if context.parent is None:
+            return
+        self.bar.advance(self.line)
+        if self.bar.tasks[0].finished:
+            self.bar.update(self.line, description="calibrating")

@@ -1,0 +1,71 @@
+"""``margintree predict``: from a model file and a file of rows to labels."""
+
+import csv
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from margintree.cli.fit import share_right
+from margintree.cli.reporting import reported, terminal
+from margintree.cli.row_files import RowFormat, read_rows
+from margintree.model_file.files import load_model
+from margintree.storage import replacing
+
+
+def run_predict(
+    model: Path, data: Path, output: Path | None, *, how: RowFormat, top_k: int | None, proba: bool, jobs: int | None
+) -> None:
+    """Write a line per row: its label, its best labels, or the probabilities of all."""
+    console = terminal()
+    with reported(console):
+        if output is not None and not output.parent.is_dir():
+            raise ValueError(f"There is no directory {output.parent}, where {output.name} would go. Create it.")
+        estimator = load_model(model)
+        if "n_jobs" in estimator.get_params():
+            estimator.set_params(n_jobs=jobs)
+        rows = read_rows(data, how, int(estimator.n_features_in_))
+        lines = _lines(estimator, rows.X, top_k, proba)
+        if output is None:
+            # A label that the terminal cannot show must not end the output.
+            if hasattr(sys.stdout, "reconfigure"):
+                sys.stdout.reconfigure(errors="backslashreplace")
+            _write(sys.stdout, lines)
+            sys.stdout.flush()
+        else:
+            with replacing(output) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as stream:
+                _write(stream, lines)
+        if rows.labels is not None and top_k is None and not proba:
+            known = np.isin(rows.labels.astype(str), estimator.classes_.astype(str))
+            if known.any():
+                right = share_right(np.array([line[0] for line in lines]), rows.labels)
+                console.print(f"accuracy {right:.4f} on {len(lines)} rows")
+
+
+def _lines(estimator: Any, X: Any, top_k: int | None, proba: bool) -> list[list[Any]]:
+    """Return the cells of each line; rankings and probabilities have a line of names first."""
+    if top_k is None and not proba:
+        return [[label] for label in estimator.predict(X).tolist()]
+    wanted = "predict_proba" if proba else "predict_top_k"
+    if not hasattr(estimator, wanted):
+        raise ValueError(
+            f"This {type(estimator).__name__} has no {'probabilities' if proba else 'ranking'}. Leave "
+            f"{'--proba' if proba else '--top-k'} out, or fit a model with probabilities: margintree fit."
+        )
+    if proba:
+        return [estimator.classes_.tolist(), *_rounded(estimator.predict_proba(X))]
+    assert top_k is not None
+    classes, probabilities = estimator.predict_top_k(X, top_k)
+    header = [name for k in range(1, top_k + 1) for name in (f"label_{k}", f"probability_{k}")]
+    pairs = zip(classes.tolist(), _rounded(probabilities), strict=True)
+    return [header, *([cell for pair in zip(*both, strict=True) for cell in pair] for both in pairs)]
+
+
+def _rounded(probabilities: Any) -> list[list[str]]:
+    return [[f"{value:.6g}" for value in row] for row in probabilities.tolist()]
+
+
+def _write(stream: IO[str], lines: Iterable[list[Any]]) -> None:
+    csv.writer(stream, lineterminator="\n").writerows(lines)

@@ -1,0 +1,48 @@
+"""What every command does with what goes wrong: one message, no traceback, an exit code that scripts can use.
+
+0 is success, 1 data or a model that cannot be used, 2 a command line that makes no sense, 130 Ctrl-C.
+"""
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+BAD_INPUT = 1
+INTERRUPTED = 130
+
+
+def terminal() -> Console:
+    """Return where messages go: standard error, so that standard output holds nothing but results."""
+    return Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def reported(console: Console) -> Iterator[None]:
+    """Turn errors of data, models and files into a message and exit code 1; print warnings as one line each."""
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_: console.print(f"[yellow]Warning[/yellow]: {escape(str(message))}")
+        try:
+            yield
+        except BrokenPipeError:
+            # Whoever reads our output has had enough of it.
+            raise typer.Exit(BAD_INPUT) from None
+        except (ValueError, TypeError, OSError, AttributeError, MemoryError) as error:
+            console.print(f"[red]Error[/red]: {escape(_message(error))}")
+            raise typer.Exit(BAD_INPUT) from error
+        except KeyboardInterrupt:
+            console.print("Stopped; nothing was written.")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+def _message(error: Any) -> str:
+    if isinstance(error, MemoryError):
+        return f"There is not enough memory. {error}".strip()
+    text = str(error)
+    if isinstance(error, OSError) and error.filename is not None:
+        text = f"{error.filename}: {error.strerror}"
+    return "\n".join([text, *getattr(error, "__notes__", [])])

@@ -1,0 +1,279 @@
+"""fit, predict and show as a script uses them: results, exit codes, no traceback whatever the files hold."""
+
+import csv
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_digits, load_iris
+from typer.testing import CliRunner
+
+from margintree import MarginTreeClassifier, OneVsRestSVC, load_model, save_model
+from margintree.cli.app import app
+
+N_MUTANTS = 300
+
+
+def run(*arguments):
+    done = CliRunner().invoke(app, [str(a) for a in arguments])
+    # Anything but an exit on purpose would be a traceback in a terminal.
+    assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
+    return done
+
+
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("iris")
+    X, y = load_iris(return_X_y=True)
+    names = load_iris().target_names[y]
+    order = np.random.default_rng(0).permutation(len(y))
+    for name, part in (("train", order[:100]), ("test", order[100:])):
+        dump_svmlight_file(X[part], y[part], str(directory / f"{name}.svm"), zero_based=True)
+        with (directory / f"{name}.csv").open("w", newline="") as stream:
+            writer = csv.writer(stream)
+            writer.writerow(["sepal length", "sepal width", "petal length", "petal width", "species"])
+            writer.writerows([*map(repr, row), label] for row, label in zip(X[part].tolist(), names[part], strict=True))
+    done = run("fit", directory / "train.svm", "-C", 10, "-o", directory / "model")
+    assert done.exit_code == 0, done.output
+    return directory
+
+
+def test_fit_saves_the_model_that_python_would_fit(iris):
+    X, y = load_iris(return_X_y=True)
+    order = np.random.default_rng(0).permutation(len(y))
+    expected = MarginTreeClassifier(C=10.0, random_state=0).fit(X[order[:100]], y[order[:100]])
+    np.testing.assert_array_equal(load_model(iris / "model").predict_proba(X), expected.predict_proba(X))
+
+
+def test_fit_prints_the_accuracy_and_nothing_else_to_standard_output(iris, tmp_path):
+    done = run("fit", iris / "train.csv", "--test", iris / "test.csv", "--label", "species", "-o", tmp_path / "m")
+    assert done.exit_code == 0, done.output
+    word, number = done.stdout.split()
+    assert word == "accuracy"
+    assert 0.8 < float(number) <= 1.0
+    assert "100 rows, 4 columns, 3 classes" in done.stderr
+    quiet = run("fit", iris / "train.svm", "-q", "-o", tmp_path / "m")
+    assert (quiet.exit_code, quiet.output) == (0, "")
+
+
+def test_predict_prints_a_label_per_row_and_the_accuracy_aside(iris):
+    done = run("predict", iris / "model", iris / "test.svm")
+    X, y = load_iris(return_X_y=True)
+    part = np.random.default_rng(0).permutation(len(y))[100:]
+    expected = load_model(iris / "model").predict(X[part])
+    assert done.stdout.split() == [str(label) for label in expected]
+    assert f"accuracy {np.mean(expected == y[part]):.4f} on 50 rows" in done.stderr
+
+
+@pytest.mark.parametrize("option", [["--top-k", 2], ["--proba"]])
+def test_rankings_and_probabilities_are_csv_with_names(iris, tmp_path, option):
+    done = run("predict", iris / "model", iris / "test.svm", *option, "-o", tmp_path / "out.csv")
+    assert (done.exit_code, done.stdout) == (0, "")
+    with (tmp_path / "out.csv").open(newline="") as stream:
+        header, *lines = csv.reader(stream)
+    X, y = load_iris(return_X_y=True)
+    rows = X[np.random.default_rng(0).permutation(len(y))[100:]]
+    model = load_model(iris / "model")
+    if option == ["--proba"]:
+        assert header == ["0", "1", "2"]
+        np.testing.assert_allclose(np.array(lines, dtype=float), model.predict_proba(rows), rtol=1e-5)
+    else:
+        classes, probabilities = model.predict_top_k(rows, 2)
+        assert header == ["label_1", "probability_1", "label_2", "probability_2"]
+        assert [[line[0], line[2]] for line in lines] == classes.astype(str).tolist()
+        np.testing.assert_allclose([[float(line[1]), float(line[3])] for line in lines], probabilities, rtol=1e-5)
+
+
+def test_csv_without_labels_and_with_text_labels(iris, tmp_path):
+    run("fit", iris / "train.csv", "--label", "species", "-o", tmp_path / "m")
+    with_labels = run("predict", tmp_path / "m", iris / "test.csv", "--label", "species")
+    lines = (iris / "test.csv").read_text().splitlines()
+    (tmp_path / "bare.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in lines))
+    without = run("predict", tmp_path / "m", tmp_path / "bare.csv")
+    assert with_labels.stdout == without.stdout
+    assert set(without.stdout.split()) == {"setosa", "versicolor", "virginica"}
+    assert "accuracy" in with_labels.stderr
+    assert without.stderr == ""
+
+
+def test_svmlight_rows_may_be_narrower_or_wider_than_the_model(iris, tmp_path):
+    model = load_model(iris / "model")
+    (tmp_path / "narrow").write_text("0 0:5.1 1:3.5\n")
+    (tmp_path / "wide").write_text("0 0:5.1 1:3.5 4:100 90000000:1\n")
+    expected = str(model.predict([[5.1, 3.5, 0.0, 0.0]])[0])
+    for name in ("narrow", "wide"):
+        assert run("predict", iris / "model", tmp_path / name).stdout.split() == [expected]
+
+
+def test_show_prints_parameters_sizes_and_the_tree(iris):
+    done = run("show", iris / "model", "--verify")
+    assert done.exit_code == 0
+    assert "MarginTreeClassifier" in done.stdout
+    assert "C=10.0, random_state=0" in done.stdout
+    assert f"{(iris / 'model').stat().st_size:,} bytes" in done.stdout
+    assert load_model(iris / "model").tree_.to_text(["0", "1", "2"]) in done.stdout
+    assert "… 3 classes" in run("show", iris / "model", "--depth", 0).stdout
+
+
+def test_show_and_predict_take_a_model_without_a_tree(iris, tmp_path):
+    save_model(OneVsRestSVC(random_state=0).fit(*load_iris(return_X_y=True)), tmp_path / "flat")
+    assert "OneVsRestSVC" in run("show", tmp_path / "flat").stdout
+    assert run("predict", tmp_path / "flat", iris / "test.svm").exit_code == 0
+    refused = run("predict", tmp_path / "flat", iris / "test.svm", "--top-k", 2)
+    assert refused.exit_code == 1
+    assert "Leave --top-k out" in refused.stderr
+
+
+def test_what_cannot_be_used_gives_exit_code_1_a_reason_and_no_file(iris, tmp_path):
+    (tmp_path / "one").write_text("1 1:2\n1 1:3\n")
+    (tmp_path / "text").write_text("hello\n")
+    cases = {
+        ("fit", tmp_path / "missing", "-o", tmp_path / "m"): "No such file",
+        ("fit", tmp_path, "-o", tmp_path / "m"): "Is a directory",
+        ("fit", tmp_path / "one", "-o", tmp_path / "m"): "at least 2 classes",
+        ("fit", tmp_path / "text", "-o", tmp_path / "m"): "could not be read as svmlight",
+        ("fit", iris / "train.svm", "-o", tmp_path / "no" / "m"): "There is no directory",
+        ("fit", iris / "train.svm", "--test", tmp_path / "text", "-o", tmp_path / "m"): "could not be read",
+        ("predict", tmp_path / "missing", iris / "test.svm"): "No such file",
+        ("predict", iris / "train.svm", iris / "test.svm"): "cannot be loaded",
+        ("predict", iris / "model", tmp_path / "text", "-o", tmp_path / "m"): "could not be read",
+        ("predict", iris / "model", iris / "test.svm", "--top-k", 4, "-o", tmp_path / "m"): "k must be",
+        ("show", iris / "train.svm"): "cannot be loaded",
+    }
+    for arguments, message in cases.items():
+        done = run(*arguments)
+        assert done.exit_code == 1, arguments
+        assert message in done.stderr, (arguments, done.stderr)
+        assert done.stdout == ""
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["one", "text"]
+
+
+def test_a_command_line_that_makes_no_sense_gives_exit_code_2(iris, tmp_path):
+    for arguments in (
+        ("fit", iris / "train.svm"),
+        ("fit", iris / "train.svm", "-o", tmp_path / "m", "--kernel", "quantum"),
+        ("fit", iris / "train.svm", "-o", tmp_path / "m", "-C", -1),
+        ("fit", iris / "train.svm", "-o", tmp_path / "m", "--balance", 2),
+        ("predict", iris / "model"),
+        ("predict", iris / "model", iris / "test.svm", "--top-k", 0),
+        ("predict", iris / "model", iris / "test.svm", "--top-k", 2, "--proba"),
+        ("show",),
+    ):
+        assert run(*arguments).exit_code == 2, arguments
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["fit", "predict", "show"])
+def test_help_shows_an_example(command):
+    done = run(command, "--help")
+    assert done.exit_code == 0
+    assert f"Example: margintree {command} letter" in done.output
+    assert "Exit code: 0" in done.output
+
+
+def mutant(data, draw):
+    """Return a small valid file with a few wounds."""
+    data = bytearray(data)
+    for _ in range(draw.choice((1, 1, 2, 5))):
+        at = draw.randrange(len(data) or 1)
+        kind = draw.randrange(9)
+        if kind == 0 and data:
+            data[at] ^= 1 << draw.randrange(8)
+        elif kind == 1:
+            del data[at:]
+        elif kind == 2:
+            data[at:at] = draw.choice((b"\0", b"\xff\xfe", b"\n", b":", b",", b'"', b"#", b" ", b"\r", b"-", b"e999"))
+        elif kind == 3:
+            data[at:at] = draw.choice(
+                (b"nan", b"inf", b"-1:1 ", b"99999999999:1 ", b"qid:3 ", b"1,2 ", b"0x10", b"1e308")
+            )
+        elif kind == 4:
+            del data[at : at + draw.randrange(1, 40)]
+        elif kind == 5:
+            data[at:at] = data[at : at + draw.randrange(1, 200)]
+        elif kind == 6:
+            data[at:at] = bytes(draw.randrange(256) for _ in range(draw.randrange(1, 30)))
+        elif kind == 7:
+            data[at:at] = str(draw.randrange(10 ** draw.randrange(1, 25))).encode()
+        else:
+            lines = data.split(b"\n")
+            draw.shuffle(lines)
+            data = bytearray(b"\n".join(lines[: draw.randrange(len(lines) + 1)]))
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", ["test.svm", "test.csv"])
+def test_mutated_rows_are_classified_or_refused(iris, tmp_path, name):
+    draw = random.Random(name)
+    sound = (iris / name).read_bytes()
+    label = ["--label", "species"] if name.endswith("csv") else []
+    counts = {0: 0, 1: 0}
+    for _ in range(N_MUTANTS):
+        path = tmp_path / name
+        path.write_bytes(mutant(sound, draw))
+        done = run("predict", iris / "model", path, *label)
+        assert done.exit_code in counts, (path.read_bytes(), done.output)
+        assert (done.exit_code == 0) == (done.stdout != ""), path.read_bytes()
+        assert done.exit_code == 0 or done.stderr.startswith("Error: "), path.read_bytes()
+        counts[done.exit_code] += 1
+    # A mutator that only breaks or never breaks would test nothing.
+    assert min(counts.values()) > N_MUTANTS // 20, counts
+
+
+@pytest.mark.parametrize("name", ["train.svm", "train.csv"])
+def test_mutated_rows_are_learned_or_refused(iris, tmp_path, name):
+    draw = random.Random(name)
+    sound = (iris / name).read_bytes()
+    label = ["--label", "species"] if name.endswith("csv") else []
+    counts = {0: 0, 1: 0}
+    for _ in range(N_MUTANTS // 10):
+        path = tmp_path / name
+        path.write_bytes(mutant(sound, draw))
+        done = run("fit", path, "--walk", "greedy", "-o", tmp_path / "m", *label)
+        assert done.exit_code in counts, (path.read_bytes(), done.output)
+        assert (tmp_path / "m").exists() == (done.exit_code == 0), path.read_bytes()
+        (tmp_path / "m").unlink(missing_ok=True)
+        counts[done.exit_code] += 1
+    assert min(counts.values()) > 0, counts
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def margintree(*arguments, **options):
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([sys.executable, "-m", "margintree", *map(str, arguments)], **pipes, **options)
+
+
+def test_a_real_process_has_the_exit_codes_and_no_traceback(iris, tmp_path):
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    with margintree("show", iris / "model", env=environment) as shown:
+        output, errors = shown.communicate()
+        assert (shown.returncode, errors) == (0, "")
+        assert "MarginTreeClassifier" in output
+    (tmp_path / "bad").write_bytes(b"\xff\0\n1 2:")
+    with margintree("predict", iris / "model", tmp_path / "bad") as refused:
+        output, errors = refused.communicate()
+        assert (refused.returncode, output) == (1, "")
+        assert errors.startswith("Error: ")
+        assert "Traceback" not in errors
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+def test_ctrl_c_ends_a_fit_with_130_and_leaves_nothing(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    rng = np.random.default_rng(0)
+    rows = rng.choice(len(y), 12000)
+    dump_svmlight_file((X[rows] + rng.normal(size=(12000, 64))).round(2), rng.permutation(y[rows]), str(tmp_path / "t"))
+    with margintree("fit", tmp_path / "t", "--kernel", "rbf", "-C", 1000, "-o", tmp_path / "m") as child:
+        assert "12000 rows" in child.stderr.readline()
+        time.sleep(1.0)
+        began = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        output, errors = child.communicate(timeout=60)
+        assert time.monotonic() - began < 4.0
+    assert (child.returncode, output, errors) == (130, "", "Stopped; nothing was written.\n")
+    assert [p.name for p in tmp_path.iterdir()] == ["t"]

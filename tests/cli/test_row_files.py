@@ -1,0 +1,134 @@
+"""Files of rows: what is read, what is refused, and that the message says where."""
+
+import bz2
+import gzip
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+from margintree.cli.row_files import MOST_COLUMNS, RowFileError, RowFormat, read_rows
+
+CSV = "kind,a,b\nfox,1,2\nhen,3.5,-4\n"
+
+
+def written(directory, name, content):
+    path = directory / name
+    data = content.encode() if isinstance(content, str) else content
+    path.write_bytes({".gz": gzip.compress, ".bz2": bz2.compress}.get(path.suffix, bytes)(data))
+    return path
+
+
+@pytest.mark.parametrize("ending", ["", ".gz", ".bz2"])
+def test_rows_are_the_same_plain_and_compressed(tmp_path, ending):
+    rows = read_rows(written(tmp_path, f"rows.csv{ending}", CSV), RowFormat())
+    np.testing.assert_array_equal(rows.X, [[1.0, 2.0], [3.5, -4.0]])
+    assert rows.labels.tolist() == ["fox", "hen"]
+    rows = read_rows(written(tmp_path, f"rows.svm{ending}", "3 0:1 2:5\n-1 1:2.5 # a hen\n"), RowFormat())
+    np.testing.assert_array_equal(rows.X, [[1.0, 0.0, 5.0], [0.0, 2.5, 0.0]])
+    assert rows.labels.tolist() == [3, -1]
+    assert rows.labels.dtype == np.int64
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "a,b,kind\n1,2,fox\n3.5,-4,hen\n",
+        "a;kind;b\r\n1;fox;2\r\n3.5;hen;-4\r\n",
+        '\ufeffkind\tb\ta\n"fox"\t2\t1\n\nhen\t-4\t3.5\n',
+    ],
+)
+def test_the_label_may_have_any_column_and_delimiters_are_recognised(tmp_path, content):
+    rows = read_rows(written(tmp_path, "rows.csv", content), RowFormat(label="kind"))
+    assert rows.labels.tolist() == ["fox", "hen"]
+    np.testing.assert_array_equal(np.sort(rows.X, axis=1), [[1.0, 2.0], [-4.0, 3.5]])
+
+
+def test_a_line_of_names_is_told_from_a_row(tmp_path):
+    plain = read_rows(written(tmp_path, "a.csv", "fox,1,2\nhen,3,4\n"), RowFormat())
+    named = read_rows(written(tmp_path, "b.csv", "kind,1,b\nfox,1,2\nhen,3,4\n"), RowFormat())
+    np.testing.assert_array_equal(plain.X, named.X)
+    assert plain.labels.tolist() == named.labels.tolist() == ["fox", "hen"]
+    numbers = read_rows(written(tmp_path, "c.csv", "7,1,2\n8,3,4\n"), RowFormat())
+    assert numbers.labels.tolist() == [7, 8]
+
+
+def test_sparse_rows_stay_sparse_and_get_the_width_of_the_model(tmp_path):
+    X = sp.random(50, 400, density=0.02, random_state=0, format="lil")
+    X[0, 399] = 1.0
+    X = X.tocsr()
+    X.data = X.data.round(3)
+    path = tmp_path / "rows"
+    dump_svmlight_file(X, np.arange(50) % 3, str(path), zero_based=True)
+    for n_features in (None, 400, 1000, 120):
+        rows = read_rows(path, RowFormat(), n_features)
+        assert sp.issparse(rows.X)
+        expected = X.toarray()
+        wanted = np.zeros((50, n_features or 400))
+        wanted[:, : min(400, wanted.shape[1])] = expected[:, : wanted.shape[1]]
+        np.testing.assert_array_equal(rows.X.toarray(), wanted)
+
+
+def test_columns_may_count_from_one(tmp_path):
+    path = written(tmp_path, "rows", "1 1:5 2:6\n2 2:7\n")
+    np.testing.assert_array_equal(read_rows(path, RowFormat(one_based=True)).X, [[5.0, 6.0], [0.0, 7.0]])
+    with pytest.raises(RowFileError, match="Leave --one-based out"):
+        read_rows(written(tmp_path, "zero", "1 0:5 2:6\n"), RowFormat(one_based=True))
+
+
+def test_csv_for_a_model_may_have_labels_or_not(tmp_path):
+    with_labels = read_rows(written(tmp_path, "a.csv", CSV), RowFormat(), 2)
+    without = read_rows(written(tmp_path, "b.csv", "1,2\n3.5,-4\n"), RowFormat(), 2)
+    np.testing.assert_array_equal(with_labels.X, without.X)
+    assert without.labels is None
+    with pytest.raises(RowFileError, match=r"has 3 columns\. The model wants 5"):
+        read_rows(tmp_path / "a.csv", RowFormat(), 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("rows.csv", "", "is empty"),
+        ("rows.csv", "\n\n", "holds no rows"),
+        ("rows.csv", "kind,a,b\n", "holds no rows"),
+        ("rows.csv", "fox,1,2\nhen,3\n", "line 2: 2 cells where the first line has 3"),
+        ("rows.csv", "fox,1,2\nhen,,4\n", "line 2, column 2: an empty cell"),
+        ("rows.csv", "fox,1,2\nhen,3,nan\n", "line 2, column 3: 'nan' where a finite number belongs"),
+        ("rows.csv", "fox,1,2\nhen,3,1e999\n", "line 2, column 3: '1e999'"),
+        ("rows.csv", "fox,1,2\nhen,3,four\n", "line 2, column 3: 'four'"),
+        ("rows.csv", "fox,1,2\n,3,4\n", "a row without a label"),
+        ("rows.csv", "fox\nhen\n", "one column, the label"),
+        ("rows.csv", b"fox,1\nh\xffn,2\n", "could not be read as CSV"),
+        ("rows.csv", "fox,1\nh\0n,2\n", "NUL"),
+        ("rows.csv", 'fox,1\n"hen,2\n', "could not be read as CSV"),
+        ("rows.csv.gz", b"", "holds no rows"),
+        ("rows", "", "is empty"),
+        ("rows", "# nothing\n", "holds no rows"),
+        ("rows", "1 2:x\n", "could not be read as svmlight"),
+        ("rows", "fox 1:2\n", "could not be read as svmlight"),
+        ("rows", "1 -3:2\n", "could not be read as svmlight"),
+        ("rows", "1 3:2 2:1\n", "could not be read as svmlight"),
+        ("rows", "1 99999999999999:2\n", "could not be read as svmlight|column 99999999999999"),
+        ("rows", f"1 {MOST_COLUMNS}:2\n", "Number the columns anew"),
+    ],
+)
+def test_a_file_that_holds_no_rows_is_refused_with_a_reason(tmp_path, name, content, message):
+    with pytest.raises(RowFileError, match=message):
+        read_rows(written(tmp_path, name, content), RowFormat())
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2"])
+@pytest.mark.parametrize("name", ["rows.csv", "rows.svm"])
+def test_a_damaged_compressed_file_is_refused(tmp_path, name, ending):
+    path = written(tmp_path, name + ending, CSV if "csv" in name else "1 1:2\n2 1:3\n")
+    whole = path.read_bytes()
+    for damaged in (whole[:-5], whole[:12], b"not compressed at all", whole[:15] + b"\xff" * 8 + whole[23:]):
+        path.write_bytes(damaged)
+        with pytest.raises(RowFileError, match="could not be read"):
+            read_rows(path, RowFormat())
+
+
+def test_a_named_label_must_be_there(tmp_path):
+    with pytest.raises(RowFileError, match="has no column 'species' in its first line: kind, a, b"):
+        read_rows(written(tmp_path, "rows.csv", CSV), RowFormat(label="species"))
