@@ -139,7 +139,7 @@ def outcome_of(path: Path, sealed: bool, seed: int) -> int:
     except ModelFileError:
         return 1
     if not sealed:
-        check_verification(path, model, seed)
+        check_verification(path)
     try:
         exercise(model, np.random.default_rng(seed))
     except ValueError:
@@ -147,23 +147,16 @@ def outcome_of(path: Path, sealed: bool, seed: int) -> int:
     return 2
 
 
-def check_verification(path: Path, model: Any, seed: int) -> None:
+def check_verification(path: Path) -> None:
     """Require that with ``verify`` only a file that says the same as before can be loaded."""
     try:
         load_model(path, verify=True)
     except ModelFileError:
         return
-    original = ORIGINALS[mutated_number(seed)]
     again = ModelFile(path.read_bytes())
-    same = again.model == original.model and all(
-        array.tobytes() == original.arrays[name].tobytes() for name, array in again.arrays.items()
-    )
-    if not same:
+    # Headers and data swapped between files with the same weights make another whole file.
+    if not any(again.says_the_same_as(original) for original in ORIGINALS):
         raise AssertionError("a changed file passed verification")
-
-
-def mutated_number(seed: int) -> int:
-    return int(np.random.default_rng(seed).integers(len(ORIGINALS)))
 
 
 ORIGINALS: list[ModelFile] = []

@@ -12,12 +12,15 @@ from margintree.kernels.compile import compiled
 @compiled
 def flip_costs(decision, ridge, class_start):
     """Return d_k = (loss of class k on the + side) - (its loss on the - side)."""
-    result = np.zeros(class_start.shape[0] - 1)
+    result = np.empty(class_start.shape[0] - 1)
     for k in range(result.shape[0]):
+        # Not summed up in place, for the reason that ``squared_norms`` has.
+        total = 0.0
         for j in range(class_start[k], class_start[k + 1]):
             plus = max(0.0, 1.0 - decision[j])
             minus = max(0.0, 1.0 + decision[j])
-            result[k] += 0.5 * (plus * plus - minus * minus) / ridge[j]
+            total += 0.5 * (plus * plus - minus * minus) / ridge[j]
+        result[k] = total
     return result
 
 

@@ -162,11 +162,15 @@ def _row_end(rows, i):
 def squared_norms(rows, n_rows):
     """Return |x_j|^2 of every row of a dense or sparse matrix."""
     values = rows[-1].reshape(-1)
-    result = np.zeros(n_rows)
+    result = np.empty(n_rows)
     start = 0
     for i in range(n_rows):
         stop = row_end(rows, i)
+        # Summed up outside of the array: adding in place, compiled code asks where both arrays lie before it takes
+        # several values at a time, and the last bit would depend on that.
+        total = 0.0
         for p in range(start, stop):
-            result[i] += values[p] * values[p]
+            total += values[p] * values[p]
+        result[i] = total
         start = stop
     return result

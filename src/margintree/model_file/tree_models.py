@@ -4,8 +4,6 @@ Compiled loops index these arrays without checks. What can be computed from some
 machine begin, is not in the file; what is there is checked here, once, before anything is computed with it.
 """
 
-import math
-
 import numpy as np
 
 from margintree.class_tree import ClassTree
@@ -128,7 +126,7 @@ def take_table(source: Input, n_machines: int, n_features: int) -> WeightTable:
 def put_ranker(out: Output, ranker: Ranker) -> None:
     """Store how classes are ranked; a beam as wide as the classes are many is as wide as it gets."""
     out.fact("width", min(int(ranker.width), ranker.n_classes))
-    out.fact("gap", float(ranker.gap) if math.isfinite(ranker.gap) else None)
+    out.fact("gap", float(ranker.gap))
     out.fact("n_candidates", min(int(ranker.n_candidates), ranker.n_classes))
     if ranker.scorers is not None:
         put_table(out.section("scorers"), ranker.scorers.table)
@@ -141,7 +139,7 @@ def take_ranker(source: Input, model: LinearTree | KernelTree, n_features: int) 
     if model.sigmoids is None:
         raise ModelFileError("its classes are ranked by sigmoids that it does not have")
     n_classes = model.trees[0].n_classes
-    gap = _gap(source)
+    gap = source.number("gap", 0.0)
     scorers = None
     if source.has("path_weight"):
         if isinstance(model, KernelTree):
@@ -151,12 +149,3 @@ def take_ranker(source: Input, model: LinearTree | KernelTree, n_features: int) 
     return Ranker(
         model, scorers, source.integer("width", 0, n_classes), gap, source.integer("n_candidates", 1, n_classes)
     )
-
-
-def _gap(source: Input) -> float:
-    value = source.fact("gap")
-    if value is None:
-        return math.inf
-    if type(value) is not float or not 0.0 < value < math.inf:
-        raise ModelFileError(f"the gap of its beam is {value!r:.40}, expected a number above 0, or null for none")
-    return value
