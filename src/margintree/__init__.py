@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from margintree.estimators.output_code import OutputCodeSVC
     from margintree.model_file.errors import ModelFileError
     from margintree.model_file.files import load_model, save_model
+    from margintree.onnx_export import to_onnx
 
 __version__ = "0.1.0"
 
@@ -38,6 +39,7 @@ __all__ = [
     "__version__",
     "load_model",
     "save_model",
+    "to_onnx",
 ]
 
 # Imported on first use, so that the command line answers at once.
@@ -55,6 +57,7 @@ _HOMES = {
     "OutputCodeSVC": "margintree.estimators.output_code",
     "load_model": "margintree.model_file.files",
     "save_model": "margintree.model_file.files",
+    "to_onnx": "margintree.onnx_export",
 }
 
 

@@ -68,6 +68,19 @@ class WeightTable:
         start, n_weights, keys, values = self.start, self.n_weights, self.cells, self.cells.view(np.float32)
         return read_only(start), read_only(n_weights), read_only(keys), read_only(values)
 
+    def relative_weights(self, machines: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
+        """Return the weights of some machines as columns of a dense matrix, relative to their ``scale``."""
+        result = np.zeros((self.n_features, len(machines)), dtype=np.float32)
+        values = self.cells.view(np.float32)
+        for place, machine in enumerate(machines.tolist()):
+            first, n = int(self.start[machine]), int(self.n_weights[machine])
+            if n == DENSE:
+                result[:, place] = values[first : first + self.n_features]
+                continue
+            pairs = slice(first + 2 * ((n + 3) // 4), int(self.start[machine + 1]))
+            result[self.cells[pairs][::2], place] = values[pairs][1::2]
+        return result
+
     @property
     def n_bytes(self) -> int:
         return sum(a.nbytes for a in (self.start, self.n_weights, self.cells, self.scale, self.intercept))
