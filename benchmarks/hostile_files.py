@@ -47,13 +47,13 @@ def example_rows(n_rows: int, n_classes: int, n_features: int, seed: int) -> tup
     own = rng.permuted(np.tile(np.arange(n_features), (n_classes, 1)), axis=1)[:, :4]
     X = np.zeros((n_rows, n_features))
     X[np.arange(n_rows)[:, None], own[y]] = rng.random((n_rows, 4)) + 0.5
-    X[rng.random(X.shape) < 0.02] = 0.3
+    X[rng.random(X.shape) < 0.3 / n_features] = 0.3
     return X, y
 
 
 def base_models() -> list[Any]:
     """Return fitted models, small and of every kind that a file can hold."""
-    X, y = example_rows(60, 5, 40, seed=0)
+    X, y = example_rows(60, 5, 80, seed=0)
     names = np.array(["ant", "bee", "cat", "dog", "eel"])[y]
     kernel = (X @ X.T + 1.0) ** 2
     linear = [
@@ -78,6 +78,8 @@ def base_models() -> list[Any]:
     ]
     models = [model.fit(sp.csr_array(X), names) for model in linear]
     models += [clone(model).fit(X, y) for model in (linear[0], linear[6], linear[8])]
+    # Few features, so that weights are not sparse.
+    models += [clone(model).fit(X @ np.random.default_rng(1).random((80, 6)), y) for model in (linear[0], linear[3])]
     models += [model.fit(X, y) for model in with_kernel]
     models += [clone(model).fit(sp.csr_matrix(X), names.astype(object)) for model in with_kernel[:2]]
     models += [cls("precomputed", random_state=0).fit(kernel, y) for cls in (mt.MarginTreeClassifier, mt.OneVsRestSVC)]

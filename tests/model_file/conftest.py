@@ -65,7 +65,7 @@ def example_rows(n_rows: int = 60, n_classes: int = 5, n_features: int = 40) -> 
     own = rng.permuted(np.tile(np.arange(n_features), (n_classes, 1)), axis=1)[:, :4]
     X = np.zeros((n_rows, n_features))
     X[np.arange(n_rows)[:, None], own[y]] = rng.random((n_rows, 4)) + 0.5
-    X[rng.random(X.shape) < 0.05] = 0.3
+    X[rng.random(X.shape) < 2.0 / n_features] = 0.3
     return X, y
 
 
@@ -80,13 +80,13 @@ class Fitted:
 
 @cache
 def fitted_case(name: str, layout: str = "dense") -> Fitted:
-    """Return the fitted model of a case, trained on rows of a layout."""
+    """Return the fitted model of a case, trained on rows of a layout; "wide" ones are sparse with many columns."""
     model = clone(CASES[name])
-    X, y = example_rows()
+    X, y = example_rows(n_features=400 if layout == "wide" else 40)
     if model.kernel == "precomputed":
         X = (X @ X.T + 1.0) ** 2
     elif layout != "dense":
-        X = {"csr_array": sp.csr_array, "csr_matrix": sp.csr_matrix}[layout](X)
+        X = (sp.csr_matrix if layout == "csr_matrix" else sp.csr_array)(X)
     return Fitted(model.fit(X, y), X, y)
 
 

@@ -39,9 +39,13 @@ def put_tree_model(out: Output, model: TreeModel) -> None:
     """Store the machines of the nodes."""
     if isinstance(model, ProbabilityTree):
         out.fact("kind", "probabilities")
-        out.array("n_weights", np.diff(model.start))
-        for name in ("columns", "weights", "intercepts"):
-            out.array(name, getattr(model, name))
+        lengths = np.diff(model.start)
+        # In the order of the columns, not in that of the hash tables which they come from.
+        order = np.lexsort((model.columns, np.repeat(np.arange(len(lengths)), lengths)))
+        out.array("n_weights", lengths)
+        out.array("columns", model.columns[order])
+        out.array("weights", model.weights[order])
+        out.array("intercepts", model.intercepts)
         return
     if isinstance(model, LinearTree):
         out.fact("kind", "linear")
