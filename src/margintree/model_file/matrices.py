@@ -69,7 +69,7 @@ def take_function(source: Input, kernel: str) -> KernelFunction:
     return KernelFunction(
         kernel,
         source.number("gamma", smallest),
-        source.number("degree", smallest),
+        source.number("degree", smallest, stays_whole=True),
         source.number("coef0"),
         source.boolean("fit_intercept"),
     )

@@ -14,6 +14,10 @@ import numpy.typing as npt
 from margintree.model_file.container import AnyArray
 from margintree.model_file.errors import ModelFileError
 
+LARGEST_NUMBER = 1.7e308
+# Beyond, floats are whole by themselves.
+LARGEST_WHOLE = 2**53
+
 
 class Output:
     """Named arrays and facts on their way to a file."""
@@ -142,13 +146,13 @@ class Input:
             raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected a number from {low} to {high}")
         return value
 
-    def number(self, name: str, low: float = -math.inf) -> float:
-        """Take a finite number of at least ``low``; a whole one stays whole."""
+    def number(self, name: str, low: float = -math.inf, *, stays_whole: bool = False) -> float:
+        """Take a finite number of at least ``low``, as a float unless a whole one is to stay whole."""
         value = self.fact(name)
         # Numbers beyond the range of floats cannot be asked whether they are finite.
-        if type(value) not in (int, float) or not abs(value) <= 1.7e308 or value < low:
+        if type(value) not in (int, float) or not abs(value) <= LARGEST_NUMBER or value < low:
             raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected a finite number from {low}")
-        return float(value) if type(value) is float else value
+        return value if stays_whole and abs(value) < LARGEST_WHOLE else float(value)
 
     def finish(self) -> None:
         """Refuse what nobody has asked for."""

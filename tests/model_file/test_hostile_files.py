@@ -1,0 +1,64 @@
+"""Two thousand of the mutated files of ``benchmarks/hostile_files.py``, which tries a hundred thousand."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+N_FILES = 2000
+
+
+@pytest.fixture
+def hostile_files(monkeypatch):
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import hostile_files
+
+    return hostile_files
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits of memory are POSIX")
+def test_hostile_files_are_refused_or_predict_without_crash_or_endless_loop(hostile_files):
+    # Other seeds than those of the benchmark.
+    campaign = hostile_files.run(N_FILES, first_seed=10**6)
+    assert campaign.failures == []
+    found = dict.fromkeys(hostile_files.OUTCOMES, 0)
+    for (_, _, outcome), count in campaign.counts.items():
+        found[outcome] += count
+    assert found["FAILED"] == found["not run"] == 0
+    # Both ends are really met, or the mutator is too tame or too wild to say anything.
+    assert found["refused"] > N_FILES / 4
+    assert found["predicts"] > N_FILES / 20
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is fenced on Linux only")
+def test_a_read_behind_the_end_of_an_array_is_found_out():
+    """The fence itself: a process that reads one element too many dies of it, and is reported by its seed."""
+    program = f"""
+import ctypes, sys
+import numpy as np
+sys.path.insert(0, {str(BENCHMARKS)!r})
+from hostile_files import fenced
+array = fenced(np.arange(10.0).tobytes(), 0, np.dtype(np.float64), (10,))
+assert array.sum() == 45.0
+print("whole", flush=True)
+ctypes.c_double.from_address(array.ctypes.data + array.nbytes).value
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "whole\n"
+    assert done.returncode < 0
+
+
+def test_mutations_are_the_same_for_the_same_seed(hostile_files, tmp_path):
+    from conftest import fitted_case
+    from file_mutations import MUTATIONS, ModelFile, mutated
+
+    from margintree import save_model
+
+    save_model(fitted_case("MarginTreeClassifier linear").model, tmp_path / "model")
+    files = [ModelFile((tmp_path / "model").read_bytes())]
+    assert files[0].copy().written(sealed=True) == files[0].raw
+    for seed in range(100):
+        assert mutated(files, seed) == mutated(files, seed)
+    assert {mutated(files, seed)[1] for seed in range(300)} == set(range(len(MUTATIONS)))
