@@ -9,6 +9,7 @@ abandoned: they are daemons, begin no further task, and leave the one at hand wh
 """
 
 import atexit
+import contextlib
 import contextvars
 import ctypes
 import queue
@@ -30,8 +31,8 @@ _abandoned: "set[_Worker]" = set()
 _listing = threading.Lock()
 
 
-class Abandoned(BaseException):
-    """Ends the work of a thread whose result nobody waits for any more."""
+class Abandoned(SystemExit):
+    """Ends the work of a thread whose result nobody waits for any more; threads end by a SystemExit without a word."""
 
 
 def give_up_if_abandoned() -> None:
@@ -74,11 +75,13 @@ class Workers(Generic[Task, Result]):
     def next_done(self) -> tuple[Task, Result]:
         """Wait for any task; return it with its result, or raise its error."""
         while True:
-            try:
-                task, result, error = self._done.get(timeout=SECONDS_BETWEEN_LOOKS)
-            except queue.Empty:
+            done = None
+            with contextlib.suppress(queue.Empty):
+                done = self._done.get(timeout=SECONDS_BETWEEN_LOOKS)
+            if done is None:
                 give_up_if_abandoned()
                 continue
+            task, result, error = done
             self._n_open -= 1
             if error is not None:
                 raise error
@@ -143,9 +146,16 @@ def _list_abandoned() -> None:
 
 @atexit.register
 def _wait_for_abandoned() -> None:
-    """Let abandoned threads end before the libraries that they are in are taken down, which would crash them."""
+    """End abandoned threads before the libraries that they are in are taken down, which would crash them.
+
+    One that compiles, or runs a user's function, asks for nothing; the exception reaches it between two steps of the
+    interpreter. Only here, where nobody is left whom a half-finished step could hurt.
+    """
     for thread in list(_abandoned):
-        thread.join()
+        while thread.is_alive():
+            number = ctypes.c_ulong(thread.ident or 0)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(Abandoned))
+            thread.join(SECONDS_BETWEEN_LOOKS)
 
 
 def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int) -> list[Result]:

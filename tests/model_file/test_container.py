@@ -173,7 +173,7 @@ def replaced(value, path, new):
 
 @pytest.fixture(scope="module")
 def small_file(tmp_path_factory):
-    from conftest import fitted_case
+    from fitted_models import fitted_case
 
     path = tmp_path_factory.mktemp("model") / "model"
     save_model(fitted_case("MarginTreeClassifier linear").model, path)

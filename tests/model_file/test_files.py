@@ -15,7 +15,7 @@ from pathlib import Path
 import joblib
 import numpy as np
 import pytest
-from conftest import CASES
+from fitted_models import CASES
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import laplacian_kernel

@@ -51,8 +51,8 @@ ctypes.c_double.from_address(array.ctypes.data + array.nbytes).value
 
 
 def test_mutations_are_the_same_for_the_same_seed(hostile_files, tmp_path):
-    from conftest import fitted_case
     from file_mutations import MUTATIONS, ModelFile, mutated
+    from fitted_models import fitted_case
 
     from margintree import save_model
 

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from conftest import example_rows
+from fitted_models import example_rows
 
 from margintree import ConditionalProbabilityTreeClassifier, load_model, save_model
 
