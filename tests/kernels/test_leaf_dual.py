@@ -1,10 +1,8 @@
-"""Scorers of leaves: the solver with offsets, projections on class means, and the blend, against plain numpy."""
+"""Scorers of leaves: the solver with offsets against Newton's method."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from margintree.kernels import leaf_dual
@@ -86,69 +84,3 @@ def test_a_scorer_is_its_solution_plus_the_direction_of_the_mean(make, mean_weig
     assert (np.diff(columns) > 0).all()
     # The next class finds the workspace as this one did.
     np.testing.assert_array_equal(work, 0.0)
-
-
-def slow_projection(X, class_start, weight, row, class_):
-    """Return m'x / |m| with the weighted sum m of the class, less one of the row where it is a member."""
-    weight = weight.copy()
-    if class_start[class_] <= row < class_start[class_ + 1]:
-        weight[row] = max(0.0, weight[row] - 1.0)
-    members = slice(class_start[class_], class_start[class_ + 1])
-    mean = weight[members] @ X[members]
-    length = np.linalg.norm(mean)
-    return mean @ X[row] / length if length > 0.0 else 0.0
-
-
-def projections(make, X, class_start, weight, pair_start, pair_row):
-    rows = layout(make(X))
-    result = np.full(len(pair_row), np.nan)
-    leaf_dual.class_projections(
-        rows, X.shape[1], class_start, weight, squared_norms(rows, len(X)), pair_start, pair_row, result
-    )
-    return result
-
-
-@LAYOUTS
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=40)
-def test_projections_leave_the_row_itself_out(make, seed):
-    random = np.random.default_rng(seed)
-    sizes = random.integers(1, 5, size=4)
-    class_start = np.concatenate([[0], np.cumsum(sizes)])
-    X = random.normal(size=(class_start[-1], 6)) * (random.random((class_start[-1], 6)) < 0.7)
-    weight = random.choice([0.3, 1.0, 2.0], size=len(X))
-    # Every row with every class.
-    pair_start, pair_row = np.arange(5) * len(X), np.tile(np.arange(len(X)), 4)
-    expected = [
-        slow_projection(X, class_start, weight, row, class_)
-        for class_, row in zip(np.repeat(np.arange(4), len(X)), pair_row, strict=True)
-    ]
-    np.testing.assert_allclose(projections(make, X, class_start, weight, pair_start, pair_row), expected, atol=1e-7)
-
-
-def test_projections_of_a_row_of_weight_two_are_those_of_a_row_that_stands_there_twice():
-    X = np.random.default_rng(0).normal(size=(6, 4))
-    every = (np.array([0, 6, 12]), np.tile(np.arange(6), 2))
-    weighted = projections(np.asarray, X, np.array([0, 3, 6]), np.array([2.0, 1, 1, 1, 1, 1]), *every)
-    doubled = np.vstack([X[:1], X])
-    twice = projections(
-        *(np.asarray, doubled, np.array([0, 4, 7]), np.ones(7), np.array([0, 7, 14]), np.tile(np.arange(7), 2))
-    )
-    np.testing.assert_allclose(weighted, np.delete(twice, [0, 7]), rtol=1e-12)
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_no_other_blend_has_a_smaller_loss(seed):
-    random = np.random.default_rng(seed)
-    features = np.column_stack([np.ones(200), random.normal(size=(200, 2))])
-    signs = np.where(features @ [0.3, 1.0, -0.5] + random.normal(size=200) > 0.0, 1.0, -1.0)
-    weights = random.uniform(0.1, 2.0, size=200)
-
-    def loss(blend):
-        slack = np.maximum(0.0, 1.0 - signs * (features @ blend))
-        return 0.5e-3 * blend @ blend + 0.5 * weights @ slack**2
-
-    found = leaf_dual.fit_blend(features, signs, weights, 1e-3, 100)
-    best = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-10})
-    np.testing.assert_allclose(found, best.x, atol=1e-5)
-    assert loss(found) <= best.fun * (1 + 1e-9)

@@ -35,7 +35,7 @@ def leaf_trainer(seed, *, n_columns=5, spread=1.0, signal=1.0, noise=1.0, make=n
     weight = np.ones(len(X))
     class_start = np.arange(0, len(X) + 1, PER_CLASS)
     training_set = LinearTrainingSet(make(X), class_start, weight, weight, fit_intercept=True)
-    pairs = pairs_of(training_set, class_of_row, weight, listed, scores, own)
+    pairs = pairs_of(training_set, weight, listed, scores, own)
     trainer = LeafTrainer(
         training_set=training_set,
         pairs=pairs,
@@ -56,16 +56,21 @@ def dense(scorer, n_columns):
     return weights
 
 
+def classes_of(pairs):
+    return np.repeat(np.arange(N_CLASSES), np.diff(pairs.start))
+
+
 def test_a_row_is_paired_with_its_list_and_with_its_own_class():
     trainer, _, class_of_row, listed, scores, own = leaf_trainer(0)
     pairs, expected = trainer.pairs, {}
     for row, (classes, values) in enumerate(zip(listed.tolist(), scores.tolist(), strict=True)):
         expected |= {(row, k): (value, True) for k, value in zip(classes, values, strict=True) if k >= 0}
         expected.setdefault((row, int(class_of_row[row])), (own[row], False))
-    keys = list(zip(pairs.row.tolist(), pairs.class_.tolist(), strict=True))
+    signs = np.concatenate([pairs.sign(k) for k in range(N_CLASSES)])
+    keys = list(zip(pairs.row.tolist(), classes_of(pairs).tolist(), strict=True))
     assert len(keys) == len(set(keys)) == len(expected)
     assert len(keys) <= len(class_of_row) * (N_LISTED + 1)
-    for key, score, is_listed, sign in zip(keys, pairs.path_score, pairs.is_listed, pairs.sign, strict=True):
+    for key, score, is_listed, sign in zip(keys, pairs.path_score, pairs.is_listed, signs, strict=True):
         assert (score, is_listed) == expected[key]
         assert sign == (1.0 if class_of_row[key[0]] == key[1] else -1.0)
     assert not pairs.is_listed.all()
@@ -77,10 +82,9 @@ def test_a_scorer_minimises_its_loss_from_the_offset(make, n_columns):
     trainer, X, *_ = leaf_trainer(1, n_columns=n_columns, make=make)
     assert (len(X) * n_columns**2 <= POLISH_WORK) == (n_columns == 5)
     blend, cost_factor = Blend(-0.4, 0.7, 0.3), 2.0
-    offsets = blend.of(trainer.pairs)
     for k, scorer in enumerate(trainer.train(blend, cost_factor)):
-        part = slice(trainer.pairs.start[k], trainer.pairs.start[k + 1])
-        rows, signs, offset = X[trainer.pairs.row[part], :5], trainer.pairs.sign[part], offsets[part]
+        part = trainer.pairs.of_class(k)
+        rows, signs, offset = X[trainer.pairs.row[part], :5], trainer.pairs.sign(k), blend.of(trainer.pairs, part)
 
         def loss(weights, rows=rows, signs=signs, offset=offset):
             slack = np.maximum(0.0, 1.0 - signs * (rows @ weights + offset))
@@ -118,7 +122,7 @@ def held_out_accuracy(trainer, X, blend, cost_factor, asked, class_of_row):
     right = 0
     for row in np.flatnonzero(asked):
         of_row = np.flatnonzero((trainer.pairs.row == row) & trainer.pairs.is_listed)
-        classes = trainer.pairs.class_[of_row]
+        classes = classes_of(trainer.pairs)[of_row]
         scores = weights[classes] @ X[row] + blend.path_weight * trainer.pairs.path_score[of_row]
         right += classes[np.argmax(scores)] == class_of_row[row]
     return right

@@ -19,7 +19,7 @@ from margintree.solvers.kernel_function import KernelFunction
 from margintree.splits import SPLITS, Split
 from margintree.structures.grow import GrownTree, grow
 from margintree.structures.half_rows import half_of_the_rows
-from margintree.training.machines import Trainer, train_each
+from margintree.training.machines import Trainer, as_kept, train_each
 from margintree.training.refinement import Refinement, RefiningRows, refine
 from margintree.worker_threads import apart
 
@@ -220,6 +220,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
             n_threads=self._n_threads(),
             on_node=progress.node_done,
             class_names=data.classes,
+            keep=lambda machine: as_kept(machine, training_set, self.prune),
         )
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         trainer = Trainer(training_set, self.tol, self.max_iter, seed)
@@ -265,7 +266,8 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
                 n_threads=self._n_threads(),
             )
             machines = train_each(trainer, grown.tree, self._n_threads())
-            trees.append(GrownTree(grown.tree, grown.records, [machine.classifier for machine in machines]))
+            kept = [as_kept(machine.classifier, trainer.training_set, self.prune) for machine in machines]
+            trees.append(GrownTree(grown.tree, grown.records, kept))
         return trees
 
     def _store_trees(
@@ -304,7 +306,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
             # The flat model takes their place; with many classes both would be most of the memory of a fit.
             one.classifiers.clear()
         if function is None:
-            return LinearTree.of_trees(machines, data.X.shape[1], prune=self.prune)
+            return LinearTree.of_trees(machines, data.X.shape[1])
         return KernelTree.of_trees(machines, function, data.X, data.original_row)
 
     def _width(self) -> int:

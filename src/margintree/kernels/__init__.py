@@ -20,6 +20,7 @@ _MODULES = (
     "leaf_dual",
     "linear_dual",
     "machine",
+    "pairs",
     "paths",
     "pointers",
     "ranking",

@@ -76,33 +76,6 @@ def solve_with_margins(rows, row_index, signs, margins, ridge, squared_norms, we
     return max_iter, gap
 
 
-@compiled
-def class_projections(rows, n_features, class_start, weights, squared_norms, pair_start, pair_row, result):
-    """Fill m_k'x_j / |m_k| for the pairs of row and class, m_k being the weighted sum of the rows of class k.
-
-    For a row of the class itself the sum is taken without the row (without one of it, where it weighs more), so that
-    the projection is what a new row like it would get. A sum of nothing projects to zero.
-    """
-    total = np.zeros(n_features)
-    for k in range(class_start.shape[0] - 1):
-        for i in range(class_start[k], class_start[k + 1]):
-            row_add(rows, i, weights[i], total)
-        squared_norm = 0.0
-        for i in range(class_start[k], class_start[k + 1]):
-            squared_norm += weights[i] * row_dot(rows, i, total)
-        for j in range(pair_start[k], pair_start[k + 1]):
-            i = pair_row[j]
-            product, length = row_dot(rows, i, total), squared_norm
-            if class_start[k] <= i < class_start[k + 1]:
-                own = min(1.0, weights[i])
-                length += own * (own * squared_norms[i] - 2.0 * product)
-                product -= own * squared_norms[i]
-            # What rounding leaves of a row taken from itself is nothing.
-            result[j] = product / np.sqrt(length) if length > 1e-12 * squared_norm else 0.0
-        for i in range(class_start[k], class_start[k + 1]):
-            row_clear(rows, i, total)
-
-
 def _take_out(rows, row_index, work, columns, values, n_taken):
     """Move the entries of ``work`` that the given rows can have to ``columns`` and ``values``; return their number."""
     raise TypeError("_take_out is for compiled code only")
@@ -181,52 +154,3 @@ def _row_size_of(rows, i):
         return np.int64(rows[0][i + 1] - rows[0][i])
 
     return sparse if _layout(rows) == "sparse" else dense
-
-
-@compiled
-def fit_blend(features, signs, weights, penalty, max_iter):
-    """Minimise penalty / 2 |b|^2 + 1/2 sum_j weights_j max(0, 1 - signs_j features_j'b)^2 by Newton's method.
-
-    The loss is piecewise quadratic, so the steps end at the exact minimum once the rows with a loss stay the same;
-    a step that does not lower the loss is halved.
-    """
-    n, d = features.shape
-    blend, trial = np.zeros(d), np.zeros(d)
-    loss = np.inf
-    step = np.zeros(d)
-    for _ in range(max_iter):
-        factor = 1.0
-        improved = False
-        for _ in range(30):
-            trial[:] = blend + factor * step
-            new = 0.5 * penalty * np.dot(trial, trial)
-            for j in range(n):
-                slack = 1.0 - signs[j] * _inner(features[j], trial)
-                if slack > 0.0:
-                    new += 0.5 * weights[j] * slack * slack
-            if new < loss:
-                improved = True
-                break
-            factor *= 0.5
-        if not improved:
-            break
-        blend[:], loss = trial, new
-        gradient, curvature = penalty * blend, penalty * np.eye(d)
-        for j in range(n):
-            row = features[j]
-            slack = 1.0 - signs[j] * _inner(row, blend)
-            if slack > 0.0:
-                for a in range(d):
-                    gradient[a] -= weights[j] * slack * signs[j] * row[a]
-                    for b in range(d):
-                        curvature[a, b] += weights[j] * row[a] * row[b]
-        step = -np.linalg.solve(curvature, gradient)
-    return blend
-
-
-@compiled
-def _inner(a, b):
-    total = 0.0
-    for j in range(a.shape[0]):
-        total += a[j] * b[j]
-    return total

@@ -69,11 +69,24 @@ def _loss(values, signs, weights, left, right, a, b, prior, strength):
 
 
 @compiled
-def fit_sigmoids(start, values, signs, weights, prior, strength, slopes, shifts):
-    """Fit one sigmoid to each group ``start[g]:start[g + 1]`` of the values."""
+def fit_sigmoids(groups, values, signs, weights, prior, strength, slopes, shifts):
+    """Fit one sigmoid for each group of values; ``groups`` names the group of each."""
+    start = np.zeros(slopes.shape[0] + 1, dtype=np.int64)
+    for g in groups:
+        start[g + 1] += 1
+    longest = start.max()
+    start = np.cumsum(start)
+    place, order = start[:-1].copy(), np.empty(groups.shape[0], dtype=np.int32)
+    for j in range(groups.shape[0]):
+        order[place[groups[j]]] = j
+        place[groups[j]] += 1
+    group_values, group_signs, group_weights = np.empty(longest), np.empty(longest, signs.dtype), np.empty(longest)
     for g in range(slopes.shape[0]):
-        part = slice(start[g], start[g + 1])
-        slopes[g], shifts[g] = fit_sigmoid(values[part], signs[part], weights[part], prior, strength)
+        n = start[g + 1] - start[g]
+        for p in range(n):
+            j = order[start[g] + p]
+            group_values[p], group_signs[p], group_weights[p] = values[j], signs[j], weights[j]
+        slopes[g], shifts[g] = fit_sigmoid(group_values[:n], group_signs[:n], group_weights[:n], prior, strength)
 
 
 @compiled

@@ -34,6 +34,8 @@ LOW = np.uint64(0xFFFFFFFF)
 ONE, TWO, FIVE, HALF = np.uint64(1), np.uint64(2), np.uint64(5), np.uint64(32)
 LAST_BITS = np.uint64(31)
 KERNEL_TABLE = 9
+# Sixteen for each power of two down to 2^-64, below which squares of weights count for nothing.
+N_SIZES = 1024
 
 
 @intrinsic
@@ -61,6 +63,8 @@ def _bit(column, n_words):
 @compiled
 def large_enough(weights, prune):
     """Return which weights to keep, in their order, if the smallest may lose this part of the length of all."""
+    if prune == 0.0:
+        return np.flatnonzero(weights)
     largest = 0.0
     for j in range(weights.shape[0]):
         largest = max(largest, abs(weights[j]))
@@ -70,15 +74,33 @@ def large_enough(weights, prune):
         # Relative to the largest, so that no square over- or underflows.
         squares[j] = (weights[j] / largest) ** 2 if largest > 0.0 else 0.0
         total += squares[j]
-    order = np.argsort(squares, kind="mergesort")
-    kept = np.ones(weights.shape[0], dtype=np.bool_)
-    lost = 0.0
-    for j in order:
+    return np.flatnonzero(~_smallest_within(squares, prune * prune * total))
+
+
+@compiled
+def _smallest_within(squares, budget):
+    """Return whether each number, all in 0:1, belongs to the smallest whose sum stays within the budget.
+
+    Sixteen classes of size for each power of two, then a sort of the one class that passes the budget: no sort of all.
+    """
+    # The first sixteen bits of a number are its sign, its exponent and four digits; those of 1.0 come last here.
+    sizes = (squares.view(np.int64) >> 48) - ((np.int64(1023) << 4) - N_SIZES + 1)
+    sums = np.zeros(N_SIZES)
+    for j in range(squares.shape[0]):
+        sizes[j] = min(max(sizes[j], 0), N_SIZES - 1)
+        sums[sizes[j]] += squares[j]
+    passes, lost = 0, 0.0
+    while passes < N_SIZES and lost + sums[passes] <= budget:
+        lost += sums[passes]
+        passes += 1
+    belongs = sizes < passes
+    undecided = np.flatnonzero(sizes == passes)
+    for j in undecided[np.argsort(squares[undecided], kind="mergesort")]:
         lost += squares[j]
-        if squares[j] > 0.0 and lost > prune * prune * total:
+        if squares[j] > 0.0 and lost > budget:
             break
-        kept[j] = False
-    return np.flatnonzero(kept)
+        belongs[j] = True
+    return belongs
 
 
 @compiled
@@ -87,21 +109,30 @@ def fill(keys, values, first, columns, weights):
     n = columns.shape[0]
     n_words = filter_words(n)
     bits = np.empty(n, dtype=np.int64)
+    before = np.zeros(n_words + 1, dtype=np.int64)
     for j in range(n):
         bits[j] = np.int64(_bit(columns[j], np.uint64(n_words)))
-    order = np.argsort(bits, kind="mergesort")
-    keys[first : first + 2 * n_words] = np.uint32(0)
+        before[bits[j] // 32 + 1] += 1
+    before = np.cumsum(before)
+    keys[first : first + n_words] = np.uint32(0)
+    for word in range(n_words):
+        keys[first + n_words + word] = before[word]
+    order = np.empty(n, dtype=np.int64)
+    n_placed = np.zeros(n_words, dtype=np.int64)
+    for j in range(n):
+        word = bits[j] // 32
+        keys[first + word] |= np.uint32(1) << np.uint32(bits[j] % 32)
+        # Four weights share a word on average: each finds its place among them by insertion.
+        place = before[word] + n_placed[word]
+        while place > before[word] and bits[order[place - 1]] > bits[j]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = j
+        n_placed[word] += 1
+    pairs = first + 2 * n_words
     for place in range(n):
-        j = order[place]
-        word = first + bits[j] // 32
-        keys[word] |= np.uint32(1) << np.uint32(bits[j] % 32)
-        if word + 1 < first + n_words:
-            keys[word + n_words + 1] = place + 1
-        keys[first + 2 * n_words + 2 * place] = columns[j]
-        values[first + 2 * n_words + 2 * place + 1] = weights[j]
-    # A word whose bits are all unset begins where the one before it ends.
-    for word in range(first + n_words + 1, first + 2 * n_words):
-        keys[word] = max(keys[word], keys[word - 1])
+        keys[pairs + 2 * place] = columns[order[place]]
+        values[pairs + 2 * place + 1] = weights[order[place]]
 
 
 def room_for_hits(rows, table, first, last):

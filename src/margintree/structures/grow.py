@@ -6,7 +6,7 @@ that follows from its parent's, and the tree is numbered in preorder once it is 
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -110,17 +110,19 @@ def grow(
     n_threads: int = 1,
     on_node: Callable[[NodeRecord, int], None] | None = None,
     class_names: Sequence[Any] | npt.NDArray[Any] | None = None,
+    keep: Callable[[NodeClassifier], NodeClassifier] | None = None,
 ) -> GrownTree:
     """Grow a tree over the classes of ``training_set``.
 
     ``on_node`` is called in this thread after each node with its record and the number of nodes done;
     there are ``n_classes - 1`` in all. An error in a node ends the growing; a note tells which node it was, by
-    ``class_names`` where they are given.
+    ``class_names`` where they are given. ``keep`` makes of a node's machine what is kept of it.
     """
 
     def work(task: _Task) -> _Done:
         try:
-            return _split_node(training_set, split, task, balance, tol, max_iter)
+            done = _split_node(training_set, split, task, balance, tol, max_iter)
+            return done if keep is None else replace(done, classifier=keep(done.classifier))
         except Exception as error:
             error.add_note(_where(task, training_set, class_names))
             raise

@@ -28,8 +28,8 @@ class OwnPaths:
     """
 
     start: Index
-    node: Index
-    sign: Array
+    node: npt.NDArray[np.int32]
+    sign: npt.NDArray[np.int8]
     value: Array
 
 
@@ -45,7 +45,7 @@ def own_paths(
     tree, root = trees[number], sum(tree.n_nodes for tree in trees[:number])
     leaves = tree.leaf_of_class[class_of_row].astype(np.int64)
     start = np.concatenate([[0], np.cumsum(tree.depth[leaves], dtype=np.int64)])
-    node, sign = np.empty(start[-1], dtype=np.int64), np.empty(start[-1])
+    node, sign = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.int8)
     value = np.empty(start[-1])
     parent = tree.parent.astype(np.int64)
     at, position = leaves.copy(), start[:-1].copy()
@@ -53,7 +53,7 @@ def own_paths(
     while len(rows):
         above = parent[at[rows]]
         node[position[rows]] = above
-        sign[position[rows]] = np.where(tree.children_left[above] == at[rows], 1.0, -1.0)
+        sign[position[rows]] = np.where(tree.children_left[above] == at[rows], 1, -1)
         at[rows] = above
         position[rows] += 1
         rows = rows[parent[above] >= 0]
@@ -73,14 +73,10 @@ def fit_sigmoids(tree: ClassTree, paths: OwnPaths, weight: Array, is_new_class: 
 
     Rows whose class was left out with them say nothing about the machines and are not counted.
     """
-    per_value = np.repeat(np.where(is_new_class, 0.0, weight), np.diff(paths.start))
-    counted = per_value > 0.0
-    order = np.flatnonzero(counted)[np.argsort(paths.node[counted], kind="stable")]
-    values, signs, weights = paths.value[order], paths.sign[order], per_value[order]
-    common, _ = kernels.sigmoids.fit_sigmoid(values, signs, weights, 1.0, 1.0)
-    start = np.searchsorted(paths.node[order], np.arange(tree.n_nodes + 1))
+    weight = np.repeat(np.where(is_new_class, 0.0, weight), np.diff(paths.start))
+    common, _ = kernels.sigmoids.fit_sigmoid(paths.value, paths.sign, weight, 1.0, 1.0)
     slope, shift = np.empty(tree.n_nodes), np.empty(tree.n_nodes)
-    kernels.sigmoids.fit_sigmoids(start, values, signs, weights, common, STRENGTH, slope, shift)
+    kernels.sigmoids.fit_sigmoids(paths.node, paths.value, paths.sign, weight, common, STRENGTH, slope, shift)
     return Sigmoids(slope, shift)
 
 

@@ -10,10 +10,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from margintree.class_tree import ClassTree
-from margintree.prediction.weight_table import compact
-from margintree.solvers.classifier import LinearClassifier, NodeClassifier
-from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.machines import Trainer
+from margintree.solvers.classifier import NodeClassifier
+from margintree.training.machines import Trainer, as_kept
 from margintree.worker_threads import in_threads
 
 Index = npt.NDArray[np.int64]
@@ -65,10 +63,7 @@ def machines_without(
     def train(node: int) -> NodeClassifier:
         left, right = int(tree.children_left[node]), int(tree.children_right[node])
         machine = trainer.classifier_between(rows_of(tree.classes_below(left)), rows_of(tree.classes_below(right)))
-        training_set = trainer.training_set
-        if isinstance(training_set, LinearTrainingSet) and isinstance(machine, LinearClassifier):
-            return compact(machine, prune, training_set.X.shape[1])
-        return machine
+        return as_kept(machine, trainer.training_set, prune)
 
     return in_threads(train, tree.internal_nodes.tolist(), n_threads)
 

@@ -8,7 +8,7 @@ starts, so that it learns what they leave open. With few rows per class that mak
 learning from nothing and blending afterwards. For rows of unit length the projection is the cosine.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -36,47 +36,47 @@ CLASSES_PER_TASK = 64
 # Gaps to try, and what part of the held-out rows a smaller one may lose.
 GAPS = (3.0, 4.0, 6.0, 8.0, 10.0)
 GAP_COST = 0.001
+# Relative duality gap of scorers that only serve to choose.
+TRIAL_TOL = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Rows with the classes on their shortlists, sorted by class; class k has ``start[k]:start[k + 1]``."""
+    """Rows with the classes on their shortlists, sorted by class; class k has ``start[k]:start[k + 1]``.
 
+    The training rows are sorted by class as well, class k having ``class_start[k]:class_start[k + 1]``.
+    """
+
+    class_start: Index
     start: Index
-    row: Index
-    sign: Array
+    row: npt.NDArray[np.int32]
     path_score: Array
     projection: Array
     is_listed: npt.NDArray[np.bool_]
 
-    @property
-    def class_(self) -> Index:
-        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+    def of_class(self, k: int) -> slice:
+        """Return where the pairs of a class are."""
+        return slice(int(self.start[k]), int(self.start[k + 1]))
+
+    def sign(self, k: int) -> Array:
+        """Return 1 for the rows of class k that are paired with it, -1 for the others."""
+        row = self.row[self.of_class(k)]
+        return np.where((row >= self.class_start[k]) & (row < self.class_start[k + 1]), 1.0, -1.0)
 
 
 def pairs_of(
-    training_set: LinearTrainingSet, class_of_row: Index, weight: Array, listed: Index, scores: Array, own: Array
+    training_set: LinearTrainingSet, weight: Array, listed: npt.NDArray[np.integer], scores: Array, own: Array
 ) -> Pairs:
     """Pair each row with the classes listed for it (-1 fills a list), and with its own if that is missing."""
-    n_rows, size = listed.shape
-    row, class_ = np.repeat(np.arange(n_rows), size), listed.reshape(-1)
-    missing = np.flatnonzero(~(listed == class_of_row[:, None]).any(axis=1))
-    there = class_ >= 0
-    row = np.concatenate([row[there], missing])
-    class_ = np.concatenate([class_[there], class_of_row[missing]])
-    path_score = np.concatenate([scores.reshape(-1)[there], own[missing]])
-    is_listed = np.arange(len(row)) < len(row) - len(missing)
-    order = np.argsort(class_, kind="stable")
-    row, class_, path_score, is_listed = row[order], class_[order], path_score[order], is_listed[order]
-    start = np.searchsorted(class_, np.arange(training_set.n_classes + 1))
-    projection = np.empty(len(row))
+    class_start, start = training_set.class_start, np.empty(training_set.n_classes + 1, dtype=np.int64)
+    kernels.pairs.count_pairs(listed, class_start, start)
+    row, is_listed = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.bool_)
+    path_score, projection = np.empty(start[-1]), np.empty(start[-1])
+    kernels.pairs.fill_pairs(listed, scores, own, class_start, start, row, path_score, is_listed)
     rows = layout(training_set.X)
-    norms = kernels.rows.squared_norms(rows, n_rows)
-    kernels.leaf_dual.class_projections(
-        rows, training_set.X.shape[1], training_set.class_start, weight, norms, start, row, projection
-    )
-    sign = np.where(class_of_row[row] == class_, 1.0, -1.0)
-    return Pairs(start, row, sign, path_score, projection, is_listed)
+    norms = kernels.rows.squared_norms(rows, training_set.n_rows)
+    kernels.pairs.class_projections(rows, training_set.X.shape[1], class_start, weight, norms, start, row, projection)
+    return Pairs(class_start, start, row, path_score, projection, is_listed)
 
 
 @dataclass(frozen=True)
@@ -91,15 +91,16 @@ class Blend:
         """Return the blend with all weights multiplied."""
         return Blend(factor * self.constant, factor * self.mean_weight, factor * self.path_weight)
 
-    def of(self, pairs: Pairs) -> Array:
-        """Return the offsets of the pairs."""
-        return self.constant + self.mean_weight * pairs.projection + self.path_weight * pairs.path_score
+    def of(self, pairs: Pairs, part: slice) -> Array:
+        """Return the offsets of some of the pairs."""
+        return self.constant + self.mean_weight * pairs.projection[part] + self.path_weight * pairs.path_score[part]
 
 
 def fit_blend(pairs: Pairs, weight: Array) -> Blend:
     """Return the blend with the least squared hinge loss over all pairs."""
-    features = np.column_stack([np.ones(len(pairs.row)), pairs.projection, pairs.path_score])
-    blend = kernels.leaf_dual.fit_blend(features, pairs.sign, weight[pairs.row], BLEND_PENALTY, 100)
+    blend = kernels.pairs.fit_blend(
+        pairs.class_start, pairs.start, pairs.row, pairs.projection, pairs.path_score, weight, BLEND_PENALTY, 100
+    )
     return Blend(*blend.tolist())
 
 
@@ -121,20 +122,32 @@ class LeafTrainer:
         self, blend: Blend, cost_factor: float, counted: npt.NDArray[np.bool_] | None = None
     ) -> list[LinearClassifier]:
         """Train all scorers on the pairs whose rows count."""
-        ridge, offsets = self.training_set.ridge / cost_factor, blend.of(self.pairs)
+        ridge = self.training_set.ridge / cost_factor
         norms = kernels.rows.squared_norms(layout(self.training_set.X), self.training_set.n_rows)
         n_classes = self.training_set.n_classes
         tasks = [range(k, min(n_classes, k + CLASSES_PER_TASK)) for k in range(0, n_classes, CLASSES_PER_TASK)]
         parts = in_threads(
-            lambda classes: self._train_some(classes, blend, offsets, ridge, norms, counted), tasks, self.n_threads
+            lambda classes: self._train_some(classes, blend, ridge, norms, counted), tasks, self.n_threads
         )
         return [scorer for part in parts for scorer in part]
+
+    def scorers(
+        self,
+        blend: Blend,
+        cost_factor: float,
+        counted: npt.NDArray[np.bool_] | None = None,
+        *,
+        temperature: float = 1.0,
+    ) -> LeafScorers:
+        """Train all scorers and lay them out for prediction."""
+        machines = self.train(blend, cost_factor, counted)
+        table = WeightTable.from_classifiers(machines, self.training_set.X.shape[1])
+        return LeafScorers(table, blend.path_weight, temperature)
 
     def _train_some(
         self,
         classes: range,
         blend: Blend,
-        offsets: Array,
         ridge: Array,
         norms: Array,
         counted: npt.NDArray[np.bool_] | None,
@@ -145,8 +158,8 @@ class LeafTrainer:
         scorers = []
         for k in classes:
             give_up_if_abandoned()
-            part = slice(pairs.start[k], pairs.start[k + 1])
-            row, sign, offset = pairs.row[part], pairs.sign[part], offsets[part]
+            part = pairs.of_class(k)
+            row, sign, offset = pairs.row[part], pairs.sign(k), blend.of(pairs, part)
             if counted is not None:
                 taken = counted[row]
                 row, sign, offset = row[taken], sign[taken], offset[taken]
@@ -160,7 +173,9 @@ class LeafTrainer:
             scorers.append(compact(LinearClassifier(columns, weights, blend.constant), self.prune, n_features))
         return scorers
 
-    def _exact(self, row: Index, sign: Array, offset: Array, ridge: Array, mean_weight: float) -> tuple[Index, Array]:
+    def _exact(
+        self, row: npt.NDArray[np.int32], sign: Array, offset: Array, ridge: Array, mean_weight: float
+    ) -> tuple[Index, Array]:
         """Return a scorer of a small problem, exact to rounding, as the machines of small nodes are."""
         X = self.training_set.X
         features = X[row] if isinstance(X, np.ndarray) else X[row].toarray()
@@ -176,22 +191,20 @@ def train_scorers(trainer: LeafTrainer, fold: Index) -> tuple[LeafScorers, float
 
     Returns the scorers, and the smallest gap of the beam that costs the rows of the first fold next to nothing.
     """
-    n_features = trainer.training_set.X.shape[1]
     blend = fit_blend(trainer.pairs, trainer.importance)
     asked = fold == 0
+    trial = replace(trainer, tol=max(trainer.tol, TRIAL_TOL))
     best: tuple[float, Blend, float, _HeldOutScores] | None = None
     for trust, cost_factor in STARTS:
         tried = blend.times(trust)
-        table = WeightTable.from_classifiers(trainer.train(tried, cost_factor, ~asked), n_features)
-        scores = _held_out_scores(trainer, LeafScorers(table, tried.path_weight, 1.0), asked)
+        scores = _held_out_scores(trainer, trial.scorers(tried, cost_factor, ~asked), asked)
         accuracy = scores.accuracy()
         if best is None or accuracy > best[0]:
             best = accuracy, tried, cost_factor, scores
     assert best is not None
     accuracy, chosen, cost_factor, scores = best
     gap = next((gap for gap in GAPS if scores.accuracy(gap) >= accuracy - GAP_COST), GAPS[-1])
-    table = WeightTable.from_classifiers(trainer.train(chosen, cost_factor), n_features)
-    return LeafScorers(table, chosen.path_weight, scores.temperature()), gap
+    return trainer.scorers(chosen, cost_factor, temperature=scores.temperature()), gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,11 +244,12 @@ def _held_out_scores(trainer: LeafTrainer, scorers: LeafScorers, asked: npt.NDAr
     pairs = trainer.pairs
     kept = np.flatnonzero(asked[pairs.row] & pairs.is_listed)
     kept = kept[np.argsort(pairs.row[kept], kind="stable")]
-    row, class_ = pairs.row[kept], pairs.class_[kept]
+    row, class_ = pairs.row[kept], np.searchsorted(pairs.start, kept, side="right") - 1
     score = np.empty(len(row))
     kernels.ranking.pair_scores(layout(trainer.training_set.X), row, class_, scorers.arrays, score)
     path_score = pairs.path_score[kept]
     score += scorers.path_weight * path_score
     first = np.flatnonzero(np.diff(row, prepend=-1))
     start = np.concatenate([first, [len(row)]])
-    return _HeldOutScores(start, score, path_score, pairs.sign[kept] > 0.0, trainer.importance[row[first]])
+    is_own = (row >= pairs.class_start[class_]) & (row < pairs.class_start[class_ + 1])
+    return _HeldOutScores(start, score, path_score, is_own, trainer.importance[row[first]])

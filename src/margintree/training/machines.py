@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from margintree.class_tree import ClassTree
+from margintree.prediction.weight_table import compact
 from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
 from margintree.solvers.node_rows import NodeRows
 from margintree.solvers.solution import Array
@@ -77,6 +78,13 @@ class Trainer:
         if isinstance(self.training_set, LinearTrainingSet):
             return LinearClassifier(nothing, np.empty(0), value)
         return KernelClassifier(nothing, np.empty(0), value)
+
+
+def as_kept(machine: NodeClassifier, training_set: TrainingSet, prune: float) -> NodeClassifier:
+    """Return what a pruned model keeps of a machine; of a kernel machine, all."""
+    if isinstance(training_set, LinearTrainingSet) and isinstance(machine, LinearClassifier):
+        return compact(machine, prune, training_set.X.shape[1])
+    return machine
 
 
 def train_against_the_rest(trainer: Trainer, rows: NodeRows, groups: Iterable[int], n_threads: int) -> list[Machine]:

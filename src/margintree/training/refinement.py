@@ -81,9 +81,13 @@ def refine(
         return together, None, how.gap
     training_set = trainer.training_set
     assert isinstance(training_set, LinearTrainingSet)
-    listed, scores = _shortlists(rows, [replace(model, sigmoids=together) for model in models], fold, how)
     own = np.mean([path_scores(p, s) for p, s in zip(paths, sigmoids, strict=True)], axis=0)
-    pairs = pairs_of(training_set, class_of_row, rows.weight, listed, scores, own)
+    # What is not needed any more would be half of the memory of a fit with many classes.
+    del paths
+    listed, scores = _shortlists(rows, models, together, fold, how)
+    del models
+    pairs = pairs_of(training_set, rows.weight, listed, scores, own)
+    del listed, scores
     leaf_trainer = LeafTrainer(
         *(training_set, pairs, rows.weight, rows.importance, how.prune),
         *(trainer.tol, trainer.max_iter, trainer.seed, n_threads),
@@ -99,11 +103,11 @@ def _is_new_class(fold: Index, class_of_row: Index, n_folds: int) -> npt.NDArray
 
 
 def _shortlists(
-    rows: RefiningRows, models: Sequence[LinearTree | KernelTree], fold: Index, how: Refinement
-) -> tuple[Index, Array]:
+    rows: RefiningRows, models: Sequence[LinearTree | KernelTree], sigmoids: Sigmoids, fold: Index, how: Refinement
+) -> tuple[npt.NDArray[np.int32], Array]:
     size = min(how.shortlist, models[0].trees[0].n_classes)
-    listed, scores = np.empty((len(fold), size), dtype=np.int64), np.empty((len(fold), size))
+    listed, scores = np.empty((len(fold), size), dtype=np.int32), np.empty((len(fold), size))
     for q, model in enumerate(models):
-        held_out = np.flatnonzero(fold == q)
-        listed[held_out], scores[held_out] = path_candidates(model, rows.X[held_out], how.width, how.gap, size)
+        held_out, asked = np.flatnonzero(fold == q), replace(model, sigmoids=sigmoids)
+        listed[held_out], scores[held_out] = path_candidates(asked, rows.X[held_out], how.width, how.gap, size)
     return listed, scores
