@@ -50,7 +50,7 @@ class Pairs:
     class_start: Index
     start: Index
     row: npt.NDArray[np.int32]
-    path_score: Array
+    path_score: npt.NDArray[np.float32]
     projection: Array
     is_listed: npt.NDArray[np.bool_]
 
@@ -65,13 +65,17 @@ class Pairs:
 
 
 def pairs_of(
-    training_set: LinearTrainingSet, weight: Array, listed: npt.NDArray[np.integer], scores: Array, own: Array
+    training_set: LinearTrainingSet,
+    weight: Array,
+    listed: npt.NDArray[np.integer],
+    scores: npt.NDArray[np.floating],
+    own: Array,
 ) -> Pairs:
     """Pair each row with the classes listed for it (-1 fills a list), and with its own if that is missing."""
     class_start, start = training_set.class_start, np.empty(training_set.n_classes + 1, dtype=np.int64)
     kernels.pairs.count_pairs(listed, class_start, start)
     row, is_listed = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.bool_)
-    path_score, projection = np.empty(start[-1]), np.empty(start[-1])
+    path_score, projection = np.empty(start[-1], dtype=np.float32), np.empty(start[-1])
     kernels.pairs.fill_pairs(listed, scores, own, class_start, start, row, path_score, is_listed)
     rows = layout(training_set.X)
     norms = kernels.rows.squared_norms(rows, training_set.n_rows)
@@ -213,7 +217,7 @@ class _HeldOutScores:
 
     start: Index
     score: Array
-    path_score: Array
+    path_score: npt.NDArray[np.float32]
     is_own: npt.NDArray[np.bool_]
     weight: Array
 

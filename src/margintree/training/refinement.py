@@ -104,9 +104,9 @@ def _is_new_class(fold: Index, class_of_row: Index, n_folds: int) -> npt.NDArray
 
 def _shortlists(
     rows: RefiningRows, models: Sequence[LinearTree | KernelTree], sigmoids: Sigmoids, fold: Index, how: Refinement
-) -> tuple[npt.NDArray[np.int32], Array]:
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
     size = min(how.shortlist, models[0].trees[0].n_classes)
-    listed, scores = np.empty((len(fold), size), dtype=np.int32), np.empty((len(fold), size))
+    listed, scores = np.empty((len(fold), size), dtype=np.int32), np.empty((len(fold), size), dtype=np.float32)
     for q, model in enumerate(models):
         held_out, asked = np.flatnonzero(fold == q), replace(model, sigmoids=sigmoids)
         listed[held_out], scores[held_out] = path_candidates(asked, rows.X[held_out], how.width, how.gap, size)
