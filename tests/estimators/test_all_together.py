@@ -172,3 +172,11 @@ def test_pickled_models_keep_their_word(loss):
     X, y = load_iris(return_X_y=True)
     model = AllTogetherSVC(loss, random_state=0).fit(X, y)
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict(X), model.predict(X))
+
+
+@every_loss
+def test_sparse_rows_with_many_columns_give_the_weights_of_dense_ones(loss):
+    X = sp.random_array((60, 500), density=0.02, rng=np.random.default_rng(0), format="csr")
+    y = np.arange(60) % 5
+    sparse, dense = (AllTogetherSVC(loss, tol=1e-8, random_state=0).fit(rows, y) for rows in (X, X.toarray()))
+    np.testing.assert_allclose(sparse.decision_function(X), dense.decision_function(X), atol=1e-5)

@@ -77,7 +77,7 @@ def solve_all_together(rows: LinearRows, loss: MulticlassLoss, *, tol: float, ma
             problem, coefficients, weights, REFINE_PRECISION, epochs, rows.seed
         )
     return AllTogetherSolution(
-        coefficients, rows.features @ weights, primal, dual, float(np.sum(weights**2)), n_iter + steps, weights
+        coefficients, rows.feature_matrix @ weights, primal, dual, float(np.sum(weights**2)), n_iter + steps, weights
     )
 
 

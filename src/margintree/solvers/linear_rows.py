@@ -173,6 +173,11 @@ class LinearRows(NodeRows):
             weights = flat.reshape(weights.shape)
         return DualSolution(alpha, signed, primal, dual, float(np.sum(weights**2)), n_iter)
 
+    @property
+    def feature_matrix(self) -> Matrix:
+        """The features as a matrix that can be multiplied."""
+        return self.features.matrix() if isinstance(self.features, SparseRows) else self.features
+
     def class_vectors(self, coefficients: Array) -> Matrix:
         n_columns = self.features.shape[1]
         if isinstance(self.features, np.ndarray) or self.n_classes * n_columns <= DENSE_CLASS_VECTORS:
@@ -180,7 +185,7 @@ class LinearRows(NodeRows):
         selection = sp.csr_array(
             (coefficients, np.arange(self.n_rows), self.class_start), shape=(self.n_classes, self.n_rows)
         )
-        return selection @ (self.features.matrix() if isinstance(self.features, SparseRows) else self.features)
+        return selection @ self.feature_matrix
 
     def class_gram(self, coefficients: Array) -> Array:
         vectors = self.class_vectors(coefficients)
