@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
-from margintree import MarginTreeClassifier
+from margintree import MarginTreeClassifier, OneVsOneSVC, kernels
 
 WALKS = ["greedy", "beam", "all"]
 
@@ -206,3 +206,48 @@ def test_a_predictor_outlives_its_model(digits):
     one = model.single_instance()
     del model
     assert [one.predict(*row) for row in rows] == expected
+
+
+@pytest.mark.parametrize("case", ["dense", "rbf", "poly"])
+def test_read_only_and_unaligned_rows_compile_nothing_anew(digits, case):
+    model, X = model_of(case, "beam", digits)
+    one, x = model.single_instance(), X[3].copy()
+    columns, values = np.flatnonzero(x).astype(np.int32), x[np.flatnonzero(x)]
+    expected = one.predict(x), one.predict(columns, values)
+    n_compiled = len(kernels.single.best_class.signatures)
+    for odd in (read_only_copy, unaligned_copy):
+        assert (one.predict(odd(x)), one.predict(odd(columns), odd(values))) == expected
+    assert len(kernels.single.best_class.signatures) == n_compiled
+
+
+def read_only_copy(array):
+    frozen = array.copy()
+    frozen.flags.writeable = False
+    return frozen
+
+
+def unaligned_copy(array):
+    shifted = np.zeros(array.nbytes + 1, dtype=np.uint8)[1:].view(array.dtype)
+    shifted[:] = array
+    assert not shifted.flags.aligned
+    return shifted
+
+
+@pytest.mark.parametrize("k", [2.0, 1.5, True, "3", None])
+def test_a_number_of_classes_that_is_no_integer_is_refused(predictors, k):
+    with pytest.raises(ValueError, match=r"k must be a whole number from 1 to the number of classes, 10\. Got"):
+        predictors["dense", "beam"].predict_top_k(np.zeros(64), k=k)
+
+
+@pytest.mark.parametrize("estimator", [MarginTreeClassifier, OneVsOneSVC])
+def test_powers_that_do_not_exist_or_overflow_are_refused_as_in_the_batch(digits, estimator):
+    X, y = digits
+    whole = estimator("poly", degree=3, random_state=0).fit(X[:200], y[:200])
+    broken = estimator("poly", degree=2.5, coef0=1.0, random_state=0).fit(X[:200], y[:200])
+    for model, row in ((whole, 1e120 * X[3]), (whole, 1e250 * X[3]), (broken, -X[3])):
+        for ask in (lambda x, m=model: m.predict(x[None]), model.single_instance().predict):
+            with pytest.raises(ValueError, match="kernel gave values that are not finite"):
+                ask(row)
+    # Long rows whose powers are finite all the same, and one whose base is positive.
+    for model, row in ((whole, 1e80 * X[3]), (whole, 1e95 * X[3]), (broken, X[3])):
+        assert model.single_instance().predict(row) == model.predict(row[None])[0]

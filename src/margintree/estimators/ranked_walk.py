@@ -7,7 +7,7 @@ import numpy.typing as npt
 from sklearn.utils.metaestimators import available_if
 
 from margintree.estimators.tree_walk import TreeWalker
-from margintree.prediction.ranker import Ranker
+from margintree.prediction.ranker import Ranker, checked_k
 
 
 def _is_calibrated(estimator: "RankedWalker") -> bool:
@@ -124,10 +124,3 @@ class RankedWalker(TreeWalker):
         if self._ranker is None:
             raise AttributeError("The model was fitted with calibration_folds=0. Fit again with calibration_folds=3.")
         return self._ranker
-
-
-def checked_k(k: int, n_classes: int) -> int:
-    """Return k as an integer between 1 and the number of classes, or tell what is wrong with it."""
-    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= n_classes:
-        raise ValueError(f"k must be a whole number from 1 to the number of classes, {n_classes}. Got {k!r}.")
-    return int(k)

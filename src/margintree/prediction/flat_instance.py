@@ -12,7 +12,7 @@ from margintree import kernels
 from margintree.prediction.decoding import Code, class_scores
 from margintree.prediction.kernel_tree import kernel_table
 from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
-from margintree.prediction.one_row import RowReader
+from margintree.prediction.one_row import PolynomialGuard, RowReader
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import read_only
@@ -89,7 +89,8 @@ class FlatInstancePredictor:
             return cls(classes, n_features, RowReader(n_features, True), n_features, arrays, choice, rule)
         compiled = _kernel_arrays(machines)
         if compiled is not None:
-            return cls(classes, n_features, RowReader(n_features, False), n_features, compiled, choice, rule)
+            reader = RowReader(n_features, False, guard=PolynomialGuard.of(machines.function, machines.vectors))
+            return cls(classes, n_features, reader, n_features, compiled, choice, rule)
         reader = RowReader(n_features, False, machines.decisions, sp.issparse(machines.vectors))
         n_machines = len(machines.constants)
         arrays = _linear_arrays(_unit_machines(n_machines), asks_all)

@@ -1,5 +1,6 @@
 """One row as the compiled code takes it, and what is told of a row that is not sound."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -8,10 +9,45 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.solution import Array
 
 # The values of all machines for a matrix of one row.
 Decisions = Callable[[Any], Array]
+# Powers with a smaller logarithm are far from overflow, the sum of many included.
+LARGEST_LOGARITHM = 600.0
+
+
+@dataclass(frozen=True, eq=False)
+class PolynomialGuard:
+    """Finds the rows for which a polynomial kernel is not finite, which compiled code does not look at.
+
+    Nearly all rows are too small for that, which their largest value alone tells. Others have their kernel values
+    computed as for a batch, which refuses them with a reason.
+    """
+
+    function: KernelFunction
+    vectors: Array
+    largest_sum: float
+
+    @classmethod
+    def of(cls, function: KernelFunction, vectors: Any) -> "PolynomialGuard | None":
+        """Return the guard of machines with these support vectors; None where values are always finite."""
+        if function.kernel != "poly" or not isinstance(vectors, np.ndarray):
+            return None
+        with np.errstate(over="ignore"):
+            largest_sum = float(np.abs(vectors).sum(axis=1).max(initial=0.0))
+        return cls(function, vectors, math.inf if math.isnan(largest_sum) else largest_sum)
+
+    def check(self, row: Array) -> None:
+        """Raise an error if a kernel value is not finite; the row itself is checked elsewhere."""
+        function = self.function
+        # No inner product is larger than the largest value of one vector times the sum of the other's.
+        reach = function.gamma * float(np.abs(row).max()) * self.largest_sum
+        is_small = function.degree * math.log(max(1.0, reach + abs(function.coef0))) <= LARGEST_LOGARITHM
+        has_a_power = function.degree == int(function.degree) or function.coef0 >= reach
+        if not (is_small and has_a_power) and np.isfinite(row).all():
+            function(row.reshape(1, -1), self.vectors)
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,19 +65,24 @@ class RowReader:
         For kernels that are no compiled code: the values of all machines, which then stand for the row.
     wants_sparse : bool
         Whether ``decisions`` takes sparse matrices.
+    guard : PolynomialGuard or None
+        Refuses rows for which compiled kernel values would not be finite.
     """
 
     n_features: int
     is_linear: bool
     decisions: Decisions | None = None
     wants_sparse: bool = False
+    guard: PolynomialGuard | None = None
 
     def read(self, x: Any, values: Any) -> tuple[Any, ...]:
         """Return the row as flat arrays of the types that the compiled code takes."""
         if values is None:
-            row = np.ascontiguousarray(x, dtype=np.float64)
+            row = _as_compiled(np.ascontiguousarray(x, dtype=np.float64))
             if row.ndim != 1:
                 raise self.complaint(x, values)
+            if self.guard is not None and len(row) == self.n_features:
+                self.guard.check(row)
             return (row,) if self.decisions is None else (self._machine_values(row, self.decisions),)
         columns, data = np.ascontiguousarray(x), np.ascontiguousarray(values, dtype=np.float64)
         if columns.dtype != np.int32:
@@ -49,7 +90,7 @@ class RowReader:
         if columns.ndim != 1 or data.ndim != 1:
             raise self.complaint(x, values)
         if self.is_linear:
-            return columns, data
+            return _as_compiled(columns), _as_compiled(data)
         if len(columns) != len(data) or not _ascend_within(columns, self.n_features):
             raise self.complaint(x, values)
         if self.wants_sparse and self.decisions is not None:
@@ -94,3 +135,8 @@ class RowReader:
 
 def _ascend_within(columns: npt.NDArray[np.int32], n_features: int) -> bool:
     return len(columns) == 0 or bool(columns[0] >= 0 and columns[-1] < n_features and (np.diff(columns) > 0).all())
+
+
+def _as_compiled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the array, or a copy of one that is read-only or not aligned: compiled code would be compiled anew."""
+    return array if array.flags.carray else array.copy()

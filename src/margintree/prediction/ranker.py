@@ -108,3 +108,10 @@ def path_candidates(tree: LinearTree | KernelTree, X: Any, width: int, gap: floa
         part = slice(first, last)
         kernels.ranking.paths_of(rows, 0, last - first, forest, width, gap, n_classes, classes[part], scores[part])
     return classes, scores
+
+
+def checked_k(k: int, n_classes: int) -> int:
+    """Return k as an integer between 1 and the number of classes, or tell what is wrong with it."""
+    if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= n_classes:
+        raise ValueError(f"k must be a whole number from 1 to the number of classes, {n_classes}. Got {k!r}.")
+    return int(k)

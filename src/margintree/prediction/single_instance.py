@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from margintree import kernels
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
-from margintree.prediction.one_row import RowReader
-from margintree.prediction.ranker import Ranker, no_scorers
+from margintree.prediction.one_row import PolynomialGuard, RowReader
+from margintree.prediction.ranker import Ranker, checked_k, no_scorers
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +45,8 @@ class SingleInstancePredictor:
         is_greedy: bool,
     ) -> "SingleInstancePredictor":
         """Return the predictor of a fitted model."""
-        reader, row_width = RowReader(n_features, isinstance(tree, LinearTree)), n_features
+        guard = None if isinstance(tree, LinearTree) else PolynomialGuard.of(tree.function, tree.vectors)
+        reader, row_width = RowReader(n_features, isinstance(tree, LinearTree), guard=guard), n_features
         forest = tree.forest if isinstance(tree, LinearTree) else tree.one_row_forest
         if forest is None:
             assert isinstance(tree, KernelTree)
@@ -70,8 +71,7 @@ class SingleInstancePredictor:
 
     def predict_top_k(self, x: Any, values: Any = None, *, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """Return the k most probable labels of one row and their probabilities, the best first."""
-        if not 1 <= k <= len(self.classes):
-            raise ValueError(f"k must be from 1 to the number of classes, {len(self.classes)}. Got {k!r}.")
+        k = checked_k(k, len(self.classes))
         width, size = self._fitted_ranker().size_for(k)
         row = self._reader.read(x, values)
         best, scores = kernels.single.best(

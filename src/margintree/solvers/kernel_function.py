@@ -36,7 +36,10 @@ class KernelFunction:
         if self.kernel == "rbf":
             return self.finish(rbf_kernel(A, B, gamma=self.gamma))
         if self.kernel == "poly":
-            return self.finish(polynomial_kernel(A, B, gamma=self.gamma, degree=self.degree, coef0=self.coef0))
+            # Powers that overflow or do not exist are refused below, with a reason.
+            with np.errstate(over="ignore", invalid="ignore"):
+                values = polynomial_kernel(A, B, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+            return self.finish(values)
         assert callable(self.kernel)
         # A copy: the function may keep what it returns.
         values = np.array(self.kernel(A, B), dtype=np.float64, order="C")
