@@ -63,7 +63,7 @@ def test_sides_that_are_told_apart_perfectly_give_no_step():
     assert 0.9 < expit(a * 1.5 + b) < 0.97
 
 
-@pytest.mark.parametrize("scale", [10.0, 1e3])
+@pytest.mark.parametrize("scale", [10.0, 1e3, 1e6, 1e9, 1e100])
 def test_large_values_have_the_probabilities_of_small_ones(scale):
     # From slope 1, with nearly all probabilities 0 or 1, the way to the minimum is long.
     values, signs, weights = decision_values(3, 400)

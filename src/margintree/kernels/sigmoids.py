@@ -27,6 +27,12 @@ def fit_sigmoid(values, signs, weights, prior, strength):
             n_right += weights[j]
     left, right = (n_left + 1.0) / (n_left + 2.0), 1.0 / (n_right + 2.0)
     loss = _loss(values, signs, weights, left, right, a, b, prior, strength)
+    # Where values are so large that the prior makes a step of the curve, the likelihood is flat around it and
+    # Newton's method finds no way out. A level curve is never a step, and the problem is convex.
+    level = np.log((n_left + 1.0) / (n_right + 1.0))
+    level_loss = _loss(values, signs, weights, left, right, 0.0, level, prior, strength)
+    if level_loss < loss:
+        a, b, loss = 0.0, level, level_loss
     for _ in range(MAX_STEPS):
         ga, gb = strength * (a - prior), strength * b
         haa, hab, hbb = strength, 0.0, strength
