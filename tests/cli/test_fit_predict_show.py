@@ -132,12 +132,17 @@ def test_show_and_predict_take_a_model_without_a_tree(iris, tmp_path):
 def test_what_cannot_be_used_gives_exit_code_1_a_reason_and_no_file(iris, tmp_path):
     (tmp_path / "one").write_text("1 1:2\n1 1:3\n")
     (tmp_path / "text").write_text("hello\n")
+    os.mkfifo(tmp_path / "pipe")
     cases = {
         ("fit", tmp_path / "missing", "-o", tmp_path / "m"): "No such file",
         ("fit", tmp_path, "-o", tmp_path / "m"): "Is a directory",
         ("fit", tmp_path / "one", "-o", tmp_path / "m"): "at least 2 classes",
         ("fit", tmp_path / "text", "-o", tmp_path / "m"): "could not be read as svmlight",
         ("fit", iris / "train.svm", "-o", tmp_path / "no" / "m"): "There is no directory",
+        # Found out before anything is read, let alone learned.
+        ("fit", tmp_path / "missing", "-o", tmp_path): "Is a directory",
+        ("predict", tmp_path / "missing", iris / "test.svm", "-o", tmp_path): "Is a directory",
+        ("fit", tmp_path / "missing", "-o", tmp_path / "pipe"): "no regular file",
         ("fit", iris / "train.svm", "--test", tmp_path / "text", "-o", tmp_path / "m"): "could not be read",
         ("predict", tmp_path / "missing", iris / "test.svm"): "No such file",
         ("predict", iris / "train.svm", iris / "test.svm"): "cannot be loaded",
@@ -150,7 +155,7 @@ def test_what_cannot_be_used_gives_exit_code_1_a_reason_and_no_file(iris, tmp_pa
         assert done.exit_code == 1, arguments
         assert message in done.stderr, (arguments, done.stderr)
         assert done.stdout == ""
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["one", "text"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["one", "pipe", "text"]
 
 
 def test_a_command_line_that_makes_no_sense_gives_exit_code_2(iris, tmp_path):
@@ -159,6 +164,8 @@ def test_a_command_line_that_makes_no_sense_gives_exit_code_2(iris, tmp_path):
         ("fit", iris / "train.svm", "-o", tmp_path / "m", "--kernel", "quantum"),
         ("fit", iris / "train.svm", "-o", tmp_path / "m", "-C", -1),
         ("fit", iris / "train.svm", "-o", tmp_path / "m", "--balance", 2),
+        ("fit", iris / "train.svm", "-o", tmp_path / "m", "--jobs", 0),
+        ("predict", iris / "model", iris / "test.svm", "--jobs", 0),
         ("predict", iris / "model"),
         ("predict", iris / "model", iris / "test.svm", "--top-k", 0),
         ("predict", iris / "model", iris / "test.svm", "--top-k", 2, "--proba"),
@@ -275,5 +282,5 @@ def test_ctrl_c_ends_a_fit_with_130_and_leaves_nothing(tmp_path):
         child.send_signal(signal.SIGINT)
         output, errors = child.communicate(timeout=60)
         assert time.monotonic() - began < 4.0
-    assert (child.returncode, output, errors) == (130, "", "Stopped; nothing was written.\n")
+    assert (child.returncode, output, errors) == (130, "", "Stopped; no file was left half-written.\n")
     assert [p.name for p in tmp_path.iterdir()] == ["t"]

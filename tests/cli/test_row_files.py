@@ -2,12 +2,16 @@
 
 import bz2
 import gzip
+import os
+import threading
+import tracemalloc
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
+from margintree.cli import row_files
 from margintree.cli.row_files import MOST_COLUMNS, RowFileError, RowFormat, read_rows
 
 CSV = "kind,a,b\nfox,1,2\nhen,3.5,-4\n"
@@ -47,11 +51,78 @@ def test_the_label_may_have_any_column_and_delimiters_are_recognised(tmp_path, c
 
 def test_a_line_of_names_is_told_from_a_row(tmp_path):
     plain = read_rows(written(tmp_path, "a.csv", "fox,1,2\nhen,3,4\n"), RowFormat())
-    named = read_rows(written(tmp_path, "b.csv", "kind,1,b\nfox,1,2\nhen,3,4\n"), RowFormat())
+    named = read_rows(written(tmp_path, "b.csv", "kind,a,b\nfox,1,2\nhen,3,4\n"), RowFormat())
     np.testing.assert_array_equal(plain.X, named.X)
     assert plain.labels.tolist() == named.labels.tolist() == ["fox", "hen"]
+    mixed = written(tmp_path, "d.csv", "kind,1,b\nfox,1,2\nhen,3,4\n")
+    np.testing.assert_array_equal(read_rows(mixed, RowFormat(label="kind")).X, plain.X)
     numbers = read_rows(written(tmp_path, "c.csv", "7,1,2\n8,3,4\n"), RowFormat())
     assert numbers.labels.tolist() == [7, 8]
+
+
+def test_names_that_are_numbers_are_told_from_a_row_by_the_name_of_the_labels(tmp_path):
+    named = read_rows(written(tmp_path, "a.csv", "digit,0,1\n7,1,2\n8,3,4\n"), RowFormat())
+    np.testing.assert_array_equal(named.X, [[1.0, 2.0], [3.0, 4.0]])
+    assert named.labels.tolist() == [7, 8]
+    words = read_rows(written(tmp_path, "b.csv", "fox,0,1\nhen,1,2\n8,3,4\n"), RowFormat())
+    assert words.labels.tolist() == ["fox", "hen", "8"]
+
+
+def test_labels_that_are_written_differently_stay_different(tmp_path):
+    for labels in (["01", "1", "001"], ["10", "1_0", "1"], ["+1", "1", "2"], ["1.0", "1", "2"], ["٣", "3", "4"]):
+        path = written(tmp_path, "rows.csv", "".join(f"{label},1,2\n" for label in labels))
+        assert read_rows(path, RowFormat()).labels.tolist() == labels
+    path = written(tmp_path, "rows.csv", "-1,1,2\n0,3,4\n100,5,6\n")
+    assert read_rows(path, RowFormat()).labels.tolist() == [-1, 0, 100]
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows"])
+def test_rows_come_from_a_pipe_without_losing_a_byte(tmp_path, name):
+    content = "17,1,2\n18,3,4\n" if name == "rows.csv" else "17 0:1 1:2\n18 0:3 1:4\n"
+    os.mkfifo(tmp_path / name)
+    writer = threading.Thread(target=(tmp_path / name).write_text, args=(content,))
+    writer.start()
+    rows = read_rows(tmp_path / name, RowFormat())
+    writer.join()
+    np.testing.assert_array_equal(rows.X, [[1.0, 2.0], [3.0, 4.0]])
+    assert rows.labels.tolist() == [17, 18]
+
+
+@pytest.mark.parametrize("ending", [".gz", ".bz2"])
+@pytest.mark.parametrize("name", ["rows.csv", "rows"])
+def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monkeypatch, name, ending):
+    monkeypatch.setattr(row_files, "ALWAYS_UNPACKED", 2**16)
+    row = "1,0,0\n" if name == "rows.csv" else "1 0:0 1:0\n"
+    fits = read_rows(written(tmp_path, name + ending, 1000 * row), RowFormat())
+    assert fits.X.shape == (1000, 2)
+    for bomb in (100_000 * row, 3_000_000 * " "):
+        with pytest.raises(RowFileError, match="unpacks to more than 200 times its size"):
+            read_rows(written(tmp_path, name + ending, bomb), RowFormat())
+
+
+def test_a_csv_file_takes_little_more_memory_than_its_numbers(tmp_path):
+    path = written(tmp_path, "rows.csv", 2000 * (",".join(["1"] * 501) + "\n"))
+    tracemalloc.start()
+    try:
+        rows = read_rows(path, RowFormat())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # Cells of text would take another 8 bytes each for the pointers alone.
+    assert peak < 1.5 * rows.X.nbytes
+
+
+def test_an_option_for_the_other_kind_of_file_is_refused(tmp_path):
+    with pytest.raises(RowFileError, match=r"--label names a column of a CSV file.*--format csv"):
+        read_rows(written(tmp_path, "rows", "1 1:2\n"), RowFormat(label="kind"))
+    with pytest.raises(RowFileError, match="--one-based is for svmlight"):
+        read_rows(written(tmp_path, "rows.csv", CSV), RowFormat(one_based=True))
+
+
+def test_a_reason_is_short_however_long_the_line(tmp_path):
+    with pytest.raises(RowFileError) as caught:
+        read_rows(written(tmp_path, "rows", 100_000 * "x"), RowFormat())
+    assert len(str(caught.value)) < 600
 
 
 def test_sparse_rows_stay_sparse_and_get_the_width_of_the_model(tmp_path):
@@ -94,6 +165,8 @@ def test_csv_for_a_model_may_have_labels_or_not(tmp_path):
         ("rows.csv", "kind,a,b\n", "holds no rows"),
         ("rows.csv", "fox,1,2\nhen,3\n", "line 2: 2 cells where the first line has 3"),
         ("rows.csv", "fox,1,2\nhen,,4\n", "line 2, column 2: an empty cell"),
+        ("rows.csv", "fox,,2\nhen,3,4\n", "line 1: '' stands among numbers.*--label"),
+        ("rows.csv", "fox,1,2\nhen,3,1_0\n", "line 2, column 3: '1_0'"),
         ("rows.csv", "fox,1,2\nhen,3,nan\n", "line 2, column 3: 'nan' where a finite number belongs"),
         ("rows.csv", "fox,1,2\nhen,3,1e999\n", "line 2, column 3: '1e999'"),
         ("rows.csv", "fox,1,2\nhen,3,four\n", "line 2, column 3: 'four'"),

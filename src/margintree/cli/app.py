@@ -53,7 +53,17 @@ OneBasedOption = Annotated[
     bool,
     typer.Option("--one-based", help="svmlight columns count from 1. Without it they are taken as they stand."),
 ]
-JobsOption = Annotated[int | None, typer.Option(help="Threads; -1 takes all cores. Default: one.")]
+
+
+def _number_of_jobs(jobs: int | None) -> int | None:
+    if jobs == 0:
+        raise typer.BadParameter("0 threads do nothing. Give a number from 1, or -1 for all cores.")
+    return jobs
+
+
+JobsOption = Annotated[
+    int | None, typer.Option(callback=_number_of_jobs, help="Threads; -1 takes all cores. Default: one.")
+]
 
 
 def _print_version(wanted: bool) -> None:

@@ -16,6 +16,7 @@ from margintree.cli.reporting import reported, terminal
 from margintree.cli.row_files import RowFormat, read_rows
 from margintree.estimators.margin_tree import MarginTreeClassifier
 from margintree.model_file.files import save_model
+from margintree.storage import check_writable
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,7 @@ def run_fit(job: FitJob) -> None:
     console.quiet = job.is_quiet
     errors = terminal()
     with reported(errors):
-        if not job.model.parent.is_dir():
-            raise ValueError(f"There is no directory {job.model.parent}, where {job.model.name} would go. Create it.")
+        check_writable(job.model)
         rows = read_rows(job.train, job.how)
         assert rows.labels is not None
         n_classes = len(np.unique(rows.labels))

@@ -12,7 +12,7 @@ from margintree.cli.fit import share_right
 from margintree.cli.reporting import reported, terminal
 from margintree.cli.row_files import RowFormat, read_rows
 from margintree.model_file.files import load_model
-from margintree.storage import replacing
+from margintree.storage import check_writable, replacing
 
 
 def run_predict(
@@ -21,8 +21,8 @@ def run_predict(
     """Write a line per row: its label, its best labels, or the probabilities of all."""
     console = terminal()
     with reported(console):
-        if output is not None and not output.parent.is_dir():
-            raise ValueError(f"There is no directory {output.parent}, where {output.name} would go. Create it.")
+        if output is not None:
+            check_writable(output)
         estimator = load_model(model)
         if "n_jobs" in estimator.get_params():
             estimator.set_params(n_jobs=jobs)

@@ -35,7 +35,7 @@ def reported(console: Console) -> Iterator[None]:
             console.print(f"[red]Error[/red]: {escape(_message(error))}")
             raise typer.Exit(BAD_INPUT) from error
         except KeyboardInterrupt:
-            console.print("Stopped; nothing was written.")
+            console.print("Stopped; no file was left half-written.")
             raise typer.Exit(INTERRUPTED) from None
 
 

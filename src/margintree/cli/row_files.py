@@ -3,8 +3,12 @@
 import bz2
 import csv
 import gzip
+import io
+import itertools
+import stat
 import zlib
-from collections.abc import Sequence
+from array import array
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -20,8 +24,13 @@ MOST_COLUMNS = 2**24
 DENSE_SHARE = 0.3
 DELIMITERS = ",;\t"
 COMPRESSED = {".gz": gzip.open, ".bz2": bz2.open}
+# Rows are rarely packed by more than a factor of fifty. A file that unpacks to more than this, and to more than a few
+# megabytes, is made to fill the memory.
+LARGEST_EXPANSION = 200
+ALWAYS_UNPACKED = 2**26
 # What the readers of numbers and of compressed files raise for content that they cannot make sense of.
 BAD_CONTENT = (ValueError, EOFError, OverflowError, zlib.error, gzip.BadGzipFile, csv.Error)
+LONGEST_REASON = 200
 
 
 class RowFileError(ValueError):
@@ -70,11 +79,14 @@ def read_rows(path: Path, how: RowFormat, n_features: int | None = None) -> Rows
     Sparse rows may be narrower or wider: what they leave out is zero, and columns that a model does not know are left
     out. A CSV file may then do without labels.
     """
-    with path.open("rb") as stream:
-        if not stream.read(1):
-            raise RowFileError(f"{path} is empty.")
+    status = path.stat()
+    if stat.S_ISREG(status.st_mode) and status.st_size == 0:
+        raise RowFileError(f"{path} is empty.")
+    _check_options(path, how)
     try:
-        rows = _read_csv(path, how, n_features) if how.is_csv(path) else _read_svmlight(path, how, n_features)
+        with _unpacked(path) as stream:
+            read = _read_csv if how.is_csv(path) else _read_svmlight
+            rows = read(stream, path, how, n_features)
     except RowFileError:
         raise
     except OSError as error:
@@ -89,16 +101,55 @@ def read_rows(path: Path, how: RowFormat, n_features: int | None = None) -> Rows
     return rows
 
 
+def _check_options(path: Path, how: RowFormat) -> None:
+    """Refuse an option that would be passed over in silence."""
+    if how.label is not None and not how.is_csv(path):
+        raise RowFileError(f"--label names a column of a CSV file, and {path} is read as svmlight. Say --format csv.")
+    if how.one_based and how.is_csv(path):
+        raise RowFileError(f"--one-based is for svmlight columns, and {path} is read as CSV. Leave it out.")
+
+
 def _unreadable(path: Path, how: RowFormat, error: Exception) -> RowFileError:
     kind, other = ("CSV", "svmlight") if how.is_csv(path) else ("svmlight", "csv")
     return RowFileError(
-        f"{path} could not be read as {kind}: {str(error) or type(error).__name__}. "
-        f"If it is another kind of file, say so with --format {other.lower()}."
+        f"{path} could not be read as {kind}: {str(error)[:LONGEST_REASON] or type(error).__name__}. "
+        f"If it is another kind of file, say so with --format {other}."
     )
 
 
-def _read_svmlight(path: Path, how: RowFormat, n_features: int | None) -> Rows:
-    X, y = load_svmlight_file(str(path), zero_based=True)
+class _Bounded(io.RawIOBase):
+    """What a compressed file holds, as long as that is in proportion to the file."""
+
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self._stream, self._path = stream, path
+        self._left = max(ALWAYS_UNPACKED, LARGEST_EXPANSION * path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self._stream.read(len(buffer))
+        self._left -= len(content)
+        if self._left < 0:
+            raise RowFileError(
+                f"{self._path} unpacks to more than {LARGEST_EXPANSION} times its size, as a file does that is made "
+                "to fill the memory. If you trust it, unpack it yourself."
+            )
+        buffer[: len(content)] = content
+        return len(content)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _unpacked(path: Path) -> IO[bytes]:
+    opener: Any = COMPRESSED.get(path.suffix.lower())
+    return path.open("rb") if opener is None else io.BufferedReader(_Bounded(opener(path, "rb"), path))
+
+
+def _read_svmlight(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | None) -> Rows:
+    X, y = load_svmlight_file(stream, zero_based=True)
     if how.one_based:
         if X.nnz and X.indices.min() == 0:
             raise RowFileError(f"{path} has a column 0, so its columns do not count from 1. Leave --one-based out.")
@@ -116,46 +167,49 @@ def _read_svmlight(path: Path, how: RowFormat, n_features: int | None) -> Rows:
     return Rows(X, y.astype(np.int64) if whole else y)
 
 
-def _read_csv(path: Path, how: RowFormat, n_features: int | None) -> Rows:
-    with _text(path) as stream:
-        start = stream.readline()
-        delimiter = max(DELIMITERS, key=start.count)
-        stream.seek(0)
-        lines = [(number, cells) for number, cells in _numbered(stream, delimiter) if cells]
-    if not lines:
+def _read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | None) -> Rows:
+    lines = _lines(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
+    number, first = next(lines, (0, []))
+    if not first:
         raise RowFileError(f"{path} holds no rows.")
-    width = len(lines[0][1])
-    for number, cells in lines:
-        if len(cells) != width:
-            raise RowFileError(f"{path}, line {number}: {len(cells)} cells where the first line has {width}.")
-    place = _place_of_label(path, how, lines[0][1], n_features)
-    names = [j for j in range(width) if j != place]
-    has_header = how.label is not None or not all(_is_number(lines[0][1][j]) for j in names)
-    body = lines[1:] if has_header else lines
-    if not names:
+    place = _place_of_label(path, how, first, n_features)
+    if len(first) == 1 and place is not None:
         raise RowFileError(f"{path} has one column, the label, and nothing to tell it from.")
-    X = np.empty((len(body), len(names)))
-    for column, j in enumerate(names):
-        X[:, column] = _numbers(path, body, j)
-    labels = None if place is None else _labels(path, [cells[place] for _, cells in body])
-    return Rows(X, labels)
+    if not _is_header(path, how, first, place):
+        lines = itertools.chain([(number, first)], lines)
+    # Numbers as they are read: cells of text take several times the memory of the file.
+    values, labels, numbers = array("d"), [], array("q")
+    for number, cells in lines:
+        if len(cells) != len(first):
+            raise RowFileError(f"{path}, line {number}: {len(cells)} cells where the first line has {len(first)}.")
+        if place is not None:
+            labels.append(cells[place])
+            cells = cells[:place] + cells[place + 1 :]
+        values.extend(_numbers(path, number, cells, place))
+        numbers.append(number)
+    X = np.frombuffer(values).reshape(len(numbers), -1) if numbers else np.empty((0, 1))
+    if place is None or not len(X):
+        return Rows(X, None)
+    if _names_the_labels(labels):
+        X, labels = X[1:], labels[1:]
+    return Rows(X, _labels(path, labels))
 
 
-def _text(path: Path) -> IO[str]:
-    opener: Any = COMPRESSED.get(path.suffix.lower(), open)
-    stream: IO[str] = opener(path, "rt", encoding="utf-8-sig", newline="")
-    return stream
-
-
-def _numbered(stream: IO[str], delimiter: str) -> Any:
-    reader = csv.reader(stream, delimiter=delimiter, strict=True)
+def _lines(stream: IO[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the cells of each line that is not empty, and its number."""
+    start = stream.readline()
+    delimiter = max(DELIMITERS, key=start.count)
+    reader = csv.reader(itertools.chain([start], stream), delimiter=delimiter, strict=True)
     for cells in reader:
-        yield reader.line_num, [cell.strip() for cell in cells]
+        if cells:
+            yield reader.line_num, [cell.strip() for cell in cells]
 
 
 def _place_of_label(path: Path, how: RowFormat, first: Sequence[str], n_features: int | None) -> int | None:
     """Return the column of the label; None where the file has none."""
     if how.label is not None and how.label in first:
+        if first.count(how.label) > 1:
+            raise RowFileError(f"{path} has {first.count(how.label)} columns {how.label!r}. Rename all but one.")
         return first.index(how.label)
     if n_features is None:
         if how.label is not None:
@@ -170,34 +224,57 @@ def _place_of_label(path: Path, how: RowFormat, first: Sequence[str], n_features
     )
 
 
+def _is_header(path: Path, how: RowFormat, first: Sequence[str], place: int | None) -> bool:
+    """Tell whether the first line has names; where it has both names and numbers nobody can."""
+    are_numbers = [_is_number(cell) for j, cell in enumerate(first) if j != place]
+    if how.label is not None or not any(are_numbers):
+        return True
+    if not all(are_numbers):
+        name = next(cell for j, cell in enumerate(first) if j != place and not _is_number(cell))
+        raise RowFileError(
+            f"{path}, line 1: {name[:40]!r} stands among numbers. If that is a line of names, name the column of the "
+            "labels with --label; if it is a row, fill in or drop such values."
+        )
+    return False
+
+
+def _names_the_labels(labels: Sequence[str]) -> bool:
+    """Tell whether the first cell is the column's name: the only one that is no number, above numbers for names."""
+    return len(labels) > 1 and not _is_number(labels[0]) and all(_is_number(label) for label in labels[1:])
+
+
 def _is_number(cell: str) -> bool:
     try:
         float(cell)
     except ValueError:
         return False
-    return True
+    # Python reads 1_000 as a number, and nobody else does.
+    return "_" not in cell
 
 
-def _numbers(path: Path, body: Sequence[tuple[int, Sequence[str]]], j: int) -> npt.NDArray[np.float64]:
+def _numbers(path: Path, number: int, cells: Sequence[str], place: int | None) -> npt.NDArray[np.float64]:
+    """Return the numbers of a line."""
     try:
-        values = np.array([float(cells[j]) for _, cells in body])
+        values = np.array([float(cell) for cell in cells])
+        is_sound = bool(np.isfinite(values).all()) and "_" not in "".join(cells)
     except ValueError:
-        values = np.full(1, np.nan)
-    if np.isfinite(values).all():
+        is_sound = False
+    if is_sound:
         return values
-    for number, cells in body:
-        if not (_is_number(cells[j]) and np.isfinite(float(cells[j]))):
-            what = f"{cells[j][:40]!r} where a finite number belongs" if cells[j] else "an empty cell"
-            raise RowFileError(f"{path}, line {number}, column {j + 1}: {what}. Fill in or drop such values.")
-    raise AssertionError("a value was not finite, and all are")
+    j = next(j for j, cell in enumerate(cells) if not (_is_number(cell) and np.isfinite(float(cell))))
+    column = j + 1 if place is None or j < place else j + 2
+    what = f"{cells[j][:40]!r} where a finite number belongs" if cells[j] else "an empty cell"
+    raise RowFileError(f"{path}, line {number}, column {column}: {what}. Fill in or drop such values.")
 
 
 def _labels(path: Path, cells: Sequence[str]) -> npt.NDArray[Any]:
+    """Return the labels as integers if all are written as such, else as text: 01 and 1 are two labels."""
     if "" in cells:
         raise RowFileError(f"{path} has a row without a label.")
     if any("\0" in cell for cell in cells):
         raise RowFileError(f"{path} has a label with a NUL character, as files have that are no text.")
     try:
-        return np.array([int(cell) for cell in cells], dtype=np.int64)
+        numbers = np.array([int(cell) for cell in cells], dtype=np.int64)
     except (ValueError, OverflowError):
         return np.array(cells)
+    return numbers if numbers.astype(str).tolist() == list(cells) else np.array(cells)

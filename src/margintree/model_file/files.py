@@ -14,7 +14,7 @@ from margintree.model_file.errors import ModelFileError
 from margintree.model_file.estimators import CODECS, put_fitted, restore_fitted
 from margintree.model_file.parameters import decode_parameters, encode_parameters
 from margintree.model_file.sections import Input, Output
-from margintree.storage import replacing
+from margintree.storage import check_writable, replacing
 
 # A change that this reader would get wrong takes the next number; its reader joins READERS, and this one stays.
 FORMAT = 1
@@ -59,8 +59,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     """
     path = Path(path)
     arrays, metadata = as_contents(estimator)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no directory {path.parent}, where {path.name} was to be saved. Create it.")
+    check_writable(path)
     try:
         with replacing(path) as unfinished:
             with unfinished.open("wb") as stream:
