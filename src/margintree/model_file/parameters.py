@@ -26,8 +26,9 @@ SPLIT_CLASSES = {
     )
 }
 ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-# Strings in an array all take the room of the longest.
-LARGEST_TEXT_ARRAY = 2**26
+# Strings in an array all take the room of the longest: up to so many characters always, up to so many times their
+# own number as long as that is within bounds.
+SMALL_TEXT_ARRAY, LARGEST_TEXT_ARRAY, LARGEST_PADDING = 2**20, 2**26, 64
 
 
 def encode_parameters(estimator: Any) -> dict[str, Any]:
@@ -123,6 +124,8 @@ def _array(items: list[Any], dtype: str) -> Any:
         return np.array(items, dtype=dtype)
     if dtype != "str" or not all(isinstance(item, str) for item in items):
         raise ModelFileError(f"its parameters hold an array of the unknown type {dtype!r:.40}")
-    if len(items) * max(map(len, items), default=0) > LARGEST_TEXT_ARRAY:
+    n_characters = sum(map(len, items))
+    allowed = max(SMALL_TEXT_ARRAY, min(LARGEST_TEXT_ARRAY, LARGEST_PADDING * n_characters))
+    if len(items) * max(map(len, items), default=0) > allowed:
         raise ModelFileError("its parameters hold an array of strings that takes too much memory")
     return np.array(items, dtype=str)
