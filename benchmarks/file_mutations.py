@@ -116,7 +116,9 @@ def flip_bits_of_text(file: ModelFile, others: list[ModelFile], rng: Rng, sealed
 
 def cut_or_extend(file: ModelFile, others: list[ModelFile], rng: Rng, sealed: bool) -> bytes:
     if rng.random() < 0.5:
-        return file.raw[: rng.integers(len(file.raw))]
+        # The seal is of the header alone; what is cut off behind it gets past.
+        first = 8 + int.from_bytes(file.raw[:8], "little") if sealed else 0
+        return file.raw[: rng.integers(first, len(file.raw))]
     return file.raw + rng.bytes(int(rng.integers(1, 100)))
 
 

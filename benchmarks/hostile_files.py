@@ -1,26 +1,20 @@
 """Hostile model files: each is refused, or gives a model that predicts without a crash or an endless loop.
 
-Workers are processes of their own: one that dies or stops is found out, and the seed that did it is reported. Each
-array of a file is laid so that it ends where memory that nobody may read begins, which turns a read behind
-its end into a crash.
+Each array of a file is laid so that it ends where memory that nobody may read begins, which turns a read behind its end
+into a crash. Loading may take memory in proportion to the file only.
 """
 
 import argparse
 import ctypes
 import mmap
-import multiprocessing
-import resource
 import sys
 import tempfile
-import time
-import warnings
-from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from campaign import PREDICTS, RAISES, REFUSED, Campaign, forget_peak, memory_bytes, run
 from file_mutations import MUTATIONS, ModelFile, mutated
 from sklearn.base import clone
 
@@ -29,15 +23,12 @@ from margintree import ModelFileError, load_model, save_model
 from margintree.model_file import container
 from margintree.splits import RandomSplit
 
-OUTCOMES = ("not run", "refused", "predicts", "raises ValueError", "FAILED")
-# A worker that needs longer for one file, kernels being compiled, hangs.
-PATIENCE = 120.0
-# Far more than any file here can ask for in earnest.
-MEMORY = 8 * 2**30
 PAGE = mmap.PAGESIZE
+# Wider rows are tried sparse only.
 LARGEST_WIDTH = 10_000
-# Of workers: beyond that something is wrong with all of them.
-MOST_FAILURES = 20
+# What loading may take: so many times the size of the file, most of it for what Python makes of JSON, and something for
+# the allocator. Each array of a file takes a page of its own here.
+MEMORY_PER_BYTE, MEMORY_AT_LEAST = 50, 4 * 2**20
 
 
 def example_rows(n_rows: int, n_classes: int, n_features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -104,160 +95,108 @@ def fenced(buffer: Any, offset: int, dtype: np.dtype, shape: tuple[int, ...]) ->
 
 def exercise(model: Any, rng: np.random.Generator) -> None:
     """Predict in every way that the model offers."""
-    width = min(int(model.n_features_in_), LARGEST_WIDTH)
-    X = rng.random((3, width)) * (rng.random((3, width)) < 0.3)
+    width = int(model.n_features_in_)
+    columns = np.unique(rng.integers(width, size=3 * min(width, 25)))
+    rows = sp.csr_array(
+        (rng.random(3 * len(columns)), np.tile(columns, 3), len(columns) * np.arange(4)), shape=(3, width)
+    )
     repr(model)
     clone(model)
-    forms = [X] if model._is_pairwise else [X, sp.csr_array(X)]
-    for rows in forms:
-        model.predict(rows)
+    forms = [rows.toarray()] if width <= LARGEST_WIDTH else []
+    forms += [] if model._is_pairwise else [rows]
+    for given in forms:
+        model.predict(given)
         for name in ("predict_proba", "decision_function", "n_evaluations", "decision_path"):
             if hasattr(model, name) and rng.random() < 0.5:
-                getattr(model, name)(rows)
+                getattr(model, name)(given)
         if hasattr(model, "predict_top_k"):
-            model.predict_top_k(rows, int(rng.integers(1, len(model.classes_) + 1)))
+            model.predict_top_k(given, int(rng.integers(1, len(model.classes_) + 1)))
     if hasattr(model, "single_instance") and not isinstance(model, mt.ConditionalProbabilityTreeClassifier):
-        one_by_one(model, X, rng)
+        one_by_one(model, columns, rows.data[: len(columns)], rng)
     if getattr(model, "_stream_tree", None) is not None:
-        model.partial_fit(forms[-1], model.classes_[rng.integers(len(model.classes_), size=len(X))])
-        model.predict(X)
+        model.partial_fit(rows, model.classes_[rng.integers(len(model.classes_), size=3)])
+        model.predict(rows)
 
 
-def one_by_one(model: Any, X: np.ndarray, rng: np.random.Generator) -> None:
+def one_by_one(model: Any, columns: np.ndarray, values: np.ndarray, rng: np.random.Generator) -> None:
     """Predict one row at a time."""
     one = model.single_instance()
-    columns = np.flatnonzero(X[0])
-    for row in ((X[0],), (columns, X[0, columns])):
+    forms: list[tuple[np.ndarray, ...]] = [(columns, values)]
+    if model.n_features_in_ <= LARGEST_WIDTH:
+        forms.append(
+            (sp.csr_array((values, columns, [0, len(columns)]), shape=(1, model.n_features_in_)).toarray()[0],)
+        )
+    for row in forms:
         one.predict(*row)
         if getattr(model, "_ranker", None) is not None:
             one.predict_proba(*row)
             one.predict_top_k(*row, k=int(rng.integers(1, len(model.classes_) + 1)))
 
 
-def outcome_of(path: Path, sealed: bool, seed: int) -> int:
-    """Return what became of a file, as an index into ``OUTCOMES``."""
-    try:
-        model = load_model(path, mmap=seed % 2 == 0)
-    except ModelFileError:
-        return 1
-    if not sealed:
-        check_verification(path)
-    try:
-        exercise(model, np.random.default_rng(seed))
-    except ValueError:
-        return 3
-    return 2
+class ModelTrial:
+    """Mutations of the model files of a directory."""
 
+    kinds = tuple(f"{mutation.__name__}{end}" for mutation in MUTATIONS for end in ("", ", sealed again"))
 
-def check_verification(path: Path) -> None:
-    """Require that with ``verify`` only a file that says the same as before can be loaded."""
-    try:
-        load_model(path, verify=True)
-    except ModelFileError:
-        return
-    again = ModelFile(path.read_bytes())
-    # Headers and data swapped between files with the same weights make another whole file.
-    if not any(again.says_the_same_as(original) for original in ORIGINALS):
-        raise AssertionError("a changed file passed verification")
+    def __init__(self, directory: Path) -> None:
+        np.seterr(all="ignore")
+        container.as_array = fenced if sys.platform == "linux" else container.as_array
+        self.originals = [ModelFile(path.read_bytes()) for path in sorted(directory.glob("*.margintree"))]
+        self.scratch = tempfile.TemporaryDirectory()
+        self.path = Path(self.scratch.name) / "mutated"
 
+    def file_of(self, seed: int) -> tuple[int, bytes]:
+        """Return the kind of mutation of a seed, and the file."""
+        _, kind, sealed, raw = mutated(self.originals, seed)
+        return 2 * kind + sealed, raw
 
-ORIGINALS: list[ModelFile] = []
-
-
-def work(directory: str, seeds: range, done: Any, kinds: Any, outcomes: Any, current: Any) -> None:
-    """Try one seed after the other; what became of each stands in shared memory."""
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    warnings.simplefilter("ignore")
-    np.seterr(all="ignore")
-    container.as_array = fenced if sys.platform == "linux" else container.as_array
-    ORIGINALS[:] = [ModelFile(path.read_bytes()) for path in sorted(Path(directory).glob("*.margintree"))]
-    path = Path(directory) / f"{multiprocessing.current_process().pid}.mutated"
-    for seed in seeds:
-        place = seed - done.value
-        current.value = seed
-        _, kind, sealed, raw = mutated(ORIGINALS, seed)
-        kinds[place] = 2 * kind + sealed
-        path.write_bytes(raw)
+    def outcome_of(self, kind: int, raw: bytes, seed: int) -> int:
+        """Return what becomes of a file."""
+        self.path.write_bytes(raw)
         try:
-            outcomes[place] = outcome_of(path, sealed, seed)
-        except BaseException as error:
-            outcomes[place] = 4
-            print(f"seed {seed}, {MUTATIONS[kind].__name__}, sealed {sealed}: {error!r:.300}", file=sys.stderr)
-    current.value = seeds.stop
+            model = self.load_in_bounds(is_mapped=seed % 2 == 0)
+        except ModelFileError:
+            return REFUSED
+        is_sealed_again = kind % 2
+        if not is_sealed_again:
+            self.check_verification()
+        try:
+            exercise(model, np.random.default_rng(seed))
+        except ValueError:
+            return RAISES
+        return PREDICTS
+
+    def load_in_bounds(self, *, is_mapped: bool) -> Any:
+        """Load the file, refused or not, and require that it took memory in proportion."""
+        if sys.platform != "linux":
+            return load_model(self.path, mmap=is_mapped)
+        forget_peak()
+        before = memory_bytes("VmRSS")
+        try:
+            return load_model(self.path, mmap=is_mapped)
+        finally:
+            taken, size = memory_bytes("VmHWM") - before, self.path.stat().st_size
+            if taken > MEMORY_AT_LEAST + MEMORY_PER_BYTE * size:
+                raise AssertionError(f"loading {size} bytes took {taken} bytes of memory")
+
+    def check_verification(self) -> None:
+        """Require that with ``verify`` only a file that says the same as before can be loaded."""
+        try:
+            load_model(self.path, verify=True)
+        except ModelFileError:
+            return
+        again = ModelFile(self.path.read_bytes())
+        # Headers and data swapped between files with the same weights make another whole file.
+        if not any(again.says_the_same_as(original) for original in self.originals):
+            raise AssertionError("a changed file passed verification")
 
 
-@dataclass
-class Campaign:
-    """What became of all files."""
-
-    counts: Counter[tuple[str, bool, str]]
-    failures: list[str]
-    seconds: float
-    peak_bytes: int
-
-    @property
-    def n_files(self) -> int:
-        return sum(self.counts.values())
-
-
-def run(n_files: int, first_seed: int, n_workers: int = 1) -> Campaign:
-    """Try ``n_files`` mutations, and go on behind a seed that kills a worker."""
-    began = time.perf_counter()
-    context = multiprocessing.get_context("spawn")
-    failures: list[str] = []
-    kinds, outcomes = context.Array("b", n_files, lock=False), context.Array("b", n_files, lock=False)
-    origin = context.Value("q", first_seed, lock=False)
+def try_files(n_files: int, first_seed: int, n_workers: int = 1) -> Campaign:
+    """Try mutations of models of every kind."""
     with tempfile.TemporaryDirectory() as directory:
         for number, model in enumerate(base_models()):
             save_model(model, Path(directory) / f"{number:02}.margintree")
-        bounds = [first_seed + n_files * w // n_workers for w in range(n_workers + 1)]
-        parts = [range(bounds[w], bounds[w + 1]) for w in range(n_workers)]
-        workers = [Worker(context, directory, part, origin, kinds, outcomes) for part in parts]
-        while any(worker.is_busy(failures) for worker in workers):
-            time.sleep(0.05)
-    counts: Counter[tuple[str, bool, str]] = Counter(
-        (MUTATIONS[kind // 2].__name__, bool(kind % 2), OUTCOMES[outcome])
-        for kind, outcome in zip(kinds, outcomes, strict=True)
-    )
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    return Campaign(counts, failures, time.perf_counter() - began, peak)
-
-
-class Worker:
-    """A process that is started again behind each seed that it dies of."""
-
-    def __init__(self, context: Any, directory: str, seeds: range, *shared: Any) -> None:
-        self.context, self.directory, self.shared, self.stop = context, directory, shared, seeds.stop
-        self.current = context.Value("q", seeds.start, lock=False)
-        self.start(seeds.start)
-
-    def start(self, first: int) -> None:
-        """Begin at a seed."""
-        self.current.value = first
-        arguments = (self.directory, range(first, self.stop), *self.shared, self.current)
-        self.process = self.context.Process(target=work, args=arguments)
-        self.process.start()
-        self.seen, self.since = -1, time.monotonic()
-
-    def is_busy(self, failures: list[str]) -> bool:
-        """Tell whether there is more to do; report and pass over what killed or stopped the process."""
-        seed = self.current.value
-        if seed != self.seen:
-            self.seen, self.since = seed, time.monotonic()
-        if self.process.is_alive() and time.monotonic() - self.since < PATIENCE:
-            return True
-        if seed >= self.stop and self.process.exitcode == 0:
-            return False
-        reason = f"killed after {PATIENCE:.0f} s" if self.process.is_alive() else f"exit code {self.process.exitcode}"
-        self.process.kill()
-        self.process.join()
-        failures.append(f"seed {seed}: {reason}")
-        self.shared[2][seed - self.shared[0].value] = 4
-        if seed + 1 >= self.stop or len(failures) >= MOST_FAILURES:
-            return False
-        self.start(seed + 1)
-        return True
+        return run(ModelTrial, Path(directory), n_files, first_seed, n_workers)
 
 
 def main() -> None:
@@ -268,24 +207,8 @@ def main() -> None:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     given = parser.parse_args()
-    campaign = run(given.files, given.first_seed, given.workers)
-    rows = []
-    for mutation in MUTATIONS:
-        for sealed in (False, True):
-            found = [campaign.counts[mutation.__name__, sealed, outcome] for outcome in OUTCOMES]
-            if sum(found):
-                rows.append([mutation.__name__, "yes" if sealed else "no", *found])
-    n_failed = sum(count for (_, _, outcome), count in campaign.counts.items() if outcome in ("FAILED", "not run"))
-    lines = [
-        *report.heading("Hostile model files"),
-        f"{campaign.n_files} files in {campaign.seconds:.0f} s; {n_failed} failed; a worker took at most "
-        f"{campaign.peak_bytes / 2**20:.0f} MB of memory, compiled code included.",
-        "",
-        *report.table(["mutation", "sealed again", *OUTCOMES], rows),
-        *(f"- {failure}" for failure in campaign.failures),
-    ]
-    report.write("hostile_files", lines)
-    sys.exit(1 if n_failed else 0)
+    campaign = try_files(given.files, given.first_seed, given.workers)
+    report.write_campaign("Hostile model files", "hostile_files", "mutation", campaign)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -40,3 +41,21 @@ def write(name: str, lines: Sequence[str]) -> None:
     path.write_text("\n".join(lines).rstrip() + "\n")
     print("\n".join(lines))
     print(f"written to {path}")
+
+
+def write_campaign(title: str, name: str, kind: str, campaign: Any) -> None:
+    """Write what became of many hostile files, and leave with exit code 1 if one of them did harm."""
+    from campaign import OUTCOMES
+
+    n_sealed = sum(count for (kind, _), count in campaign.counts.items() if kind.endswith("sealed again"))
+    sealed = f" ({n_sealed} sealed again)" if n_sealed else ""
+    lines = [
+        *heading(title),
+        f"{campaign.n_files} files{sealed} in {campaign.seconds:.0f} s; {campaign.n_failed} failed; a worker took at "
+        f"most {campaign.peak_bytes / 2**20:.0f} MB of memory, libraries and compiling included.",
+        "",
+        *table([kind, *OUTCOMES], campaign.rows()),
+        *(f"- {failure}" for failure in campaign.failures),
+    ]
+    write(name, lines)
+    sys.exit(1 if campaign.n_failed else 0)

@@ -112,7 +112,8 @@ def fit(
     """Learn a tree over the classes of a file of rows, and save it.
 
     A line of an svmlight file is a label and the columns that are not zero: 3 1:0.5 7:2. A CSV file has a row per line,
-    its label in the first column or in the one that --label names; a line of names is recognised.
+    its label in the first column or in the one that --label names; a line of names is recognised. Files that end in .gz
+    or .bz2 are unpacked.
 
     Example: margintree fit letter.bz2 --test letter.t.bz2 -C 10 -o letter.margintree
 

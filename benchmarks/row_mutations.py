@@ -1,0 +1,76 @@
+"""Files of rows with wounds: a seeded mutator for svmlight and CSV, plain and compressed."""
+
+import random
+
+SEPARATORS = (b"\0", b"\xff\xfe", b"\n", b":", b",", b'"', b"#", b" ", b"\r", b"-", b"e999", b"\t", b";", b"_", b"\x1a")
+NUMBERS = (
+    *(b"nan", b"inf", b"-1:1 ", b"99999999999:1 ", b"qid:3 ", b"1,2 ", b"0x10", b"1e308", b"-1e308", b"1e-320"),
+    *(b"2147483648:1 ", b"9223372036854775808:1 ", b"0:1 0:1 ", "\u0663".encode(), b"''", b'"1\n2"'),
+)
+
+
+def mutant(data: bytes, draw: random.Random) -> bytes:
+    """Return a small valid file with a few wounds."""
+    content = bytearray(data)
+    for _ in range(draw.choice((1, 1, 2, 5))):
+        wound = draw.choice(WOUNDS)
+        content = wound(content, draw.randrange(len(content) or 1), draw)
+    return bytes(content)
+
+
+def flip_a_bit(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    if content:
+        content[at] ^= 1 << draw.randrange(8)
+    return content
+
+
+def cut_off(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    return content[:at]
+
+
+def put_a_separator(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    return content[:at] + draw.choice(SEPARATORS) + content[at:]
+
+
+def put_a_number(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    return content[:at] + draw.choice(NUMBERS) + content[at:]
+
+
+def put_digits(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    return content[:at] + str(draw.randrange(10 ** draw.randrange(1, 25))).encode() + content[at:]
+
+
+def put_noise(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    return content[:at] + draw.randbytes(draw.randrange(1, 30)) + content[at:]
+
+
+def take_out(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    return content[:at] + content[at + draw.randrange(1, 40) :]
+
+
+def repeat_a_part(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    return content[:at] + content[at : at + draw.randrange(1, 200)] + content[at:]
+
+
+def repeat_a_byte(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    return content[:at] + draw.choice((1, 300, 200_000)) * content[at : at + 1] + content[at:]
+
+
+def shuffle_lines(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    lines = content.split(b"\n")
+    draw.shuffle(lines)
+    return bytearray(b"\n".join(lines[: draw.randrange(len(lines) + 1)]))
+
+
+WOUNDS = (
+    flip_a_bit,
+    cut_off,
+    put_a_separator,
+    put_a_number,
+    put_digits,
+    put_noise,
+    take_out,
+    repeat_a_part,
+    repeat_a_byte,
+    shuffle_lines,
+)
