@@ -117,6 +117,22 @@ def test_show_prints_parameters_sizes_and_the_tree(iris):
     assert "… 3 classes" in run("show", iris / "model", "--depth", 0).stdout
 
 
+def test_what_a_file_holds_cannot_steer_the_terminal(iris, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    labels = np.array(["\x1b[2Jset", "a\nb", "größer 大"])[y]
+    save_model(MarginTreeClassifier(random_state=0).fit(X, labels), tmp_path / "odd")
+    done = run("show", tmp_path / "odd")
+    assert "\x1b" not in done.stdout
+    assert "\\x1b[2Jset" in done.stdout
+    assert "größer 大" in done.stdout
+    (tmp_path / "odd.csv").write_text("\x1b[2J,a\nfox,1\n")
+    refused = run("predict", iris / "model", tmp_path / "odd.csv", "--label", "kind")
+    assert refused.exit_code == 1
+    fitted = run("fit", tmp_path / "odd.csv", "--label", "kind", "-o", tmp_path / "m")
+    assert "\x1b" not in fitted.stderr + refused.stderr
+    assert "\\x1b[2J" in fitted.stderr
+
+
 def test_show_and_predict_take_a_model_without_a_tree(iris, tmp_path):
     save_model(OneVsRestSVC(random_state=0).fit(*load_iris(return_X_y=True)), tmp_path / "flat")
     assert "OneVsRestSVC" in run("show", tmp_path / "flat").stdout

@@ -21,11 +21,18 @@ def terminal() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def printable(text: str) -> str:
+    """Return a text with its control characters spelled out: files must not steer the terminal that shows them."""
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
 @contextmanager
 def reported(console: Console) -> Iterator[None]:
     """Turn errors of data, models and files into a message and exit code 1; print warnings as one line each."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: console.print(f"[yellow]Warning[/yellow]: {escape(str(message))}")
+        warnings.showwarning = lambda message, *_: console.print(
+            f"[yellow]Warning[/yellow]: {escape(printable(str(message)))}"
+        )
         try:
             yield
         except BrokenPipeError:
@@ -45,4 +52,4 @@ def _message(error: Any) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
-    return "\n".join([text, *getattr(error, "__notes__", [])])
+    return printable("\n".join([text, *getattr(error, "__notes__", [])]))

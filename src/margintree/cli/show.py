@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from margintree.cli.reporting import reported, terminal
+from margintree.cli.reporting import printable, reported, terminal
 from margintree.model_file.files import load_model
 
 LONGEST_VALUE = 60
@@ -19,10 +19,11 @@ def run_show(model: Path, *, depth: int | None, verify: bool) -> None:
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="replace")
         for name, value in _facts(model, estimator):
-            print(f"{name:<12}{value}")
+            print(f"{name:<12}{printable(value)}")
         tree = getattr(estimator, "tree_", None)
         if tree is not None:
-            print(f"\n{tree.to_text([str(label) for label in estimator.classes_.tolist()], max_depth=depth)}")
+            labels = [printable(str(label).replace("\n", " ")) for label in estimator.classes_.tolist()]
+            print(f"\n{tree.to_text(labels, max_depth=depth)}")
         sys.stdout.flush()
 
 
@@ -30,7 +31,7 @@ def _facts(model: Path, estimator: Any) -> list[tuple[str, str]]:
     parameters = estimator.get_params()
     defaults = type(estimator)().get_params()
     changed = {name: value for name, value in parameters.items() if not _same(value, defaults.get(name))}
-    labels = ", ".join(str(label) for label in estimator.classes_[:10].tolist())
+    labels = ", ".join(str(label).replace("\n", " ") for label in estimator.classes_[:10].tolist())
     facts = [
         ("file", f"{model} ({model.stat().st_size:,} bytes)"),
         ("estimator", type(estimator).__name__),

@@ -113,11 +113,13 @@ def parse(buffer: Buffer) -> Contents:
     for name, (dtype, shape, begin) in sorted(places.items(), key=lambda item: item[1][2]):
         n_bytes = math.prod(shape) * dtype.itemsize
         if begin != end or begin % dtype.itemsize or 8 + length + begin + n_bytes > len(buffer):
-            raise ModelFileError(f"array {name!r} does not lie where the one before it ends, or ends behind the file")
+            raise ModelFileError(
+                f"array {name!r:.80} does not lie where the one before it ends, or ends behind the file"
+            )
         end = begin + n_bytes
         arrays[name] = as_array(buffer, 8 + length + begin, dtype, shape)
         if dtype == np.bool_ and (arrays[name].view(np.uint8) > 1).any():
-            raise ModelFileError(f"array {name!r} has truth values that are neither true nor false")
+            raise ModelFileError(f"array {name!r:.80} has truth values that are neither true nor false")
     if (8 + length) % 8 or 8 + length + end != len(buffer):
         raise ModelFileError(f"it has {len(buffer)} bytes where its header announces {8 + length + end}")
     return Contents(header, metadata, arrays)
@@ -126,16 +128,16 @@ def parse(buffer: Buffer) -> Contents:
 def _place(name: str, entry: Any, n_bytes: int) -> tuple[np.dtype[Any], tuple[int, ...], int]:
     """Return dtype, shape and begin of an array; the caller checks where that leads."""
     if not isinstance(entry, dict) or sorted(entry) != ["data_offsets", "dtype", "shape"]:
-        raise ModelFileError(f"array {name!r} is not described by dtype, shape and data_offsets")
+        raise ModelFileError(f"array {name!r:.80} is not described by dtype, shape and data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise ModelFileError(f"array {name!r} has the unknown dtype {dtype!r:.40}")
+        raise ModelFileError(f"array {name!r:.80} has the unknown dtype {dtype!r:.40}")
     # Bounded one by one before they are multiplied, so that no product is absurd.
     if not (_are_counts(shape, n_bytes) and len(shape) <= MOST_DIMENSIONS):
-        raise ModelFileError(f"array {name!r} has no possible shape: {shape!r:.80}")
+        raise ModelFileError(f"array {name!r:.80} has no possible shape: {shape!r:.80}")
     size = math.prod(shape) * DTYPES[dtype].itemsize
     if not (_are_counts(offsets, n_bytes) and len(offsets) == 2 and offsets[1] - offsets[0] == size):
-        raise ModelFileError(f"array {name!r} takes {size} bytes, but its offsets are {offsets!r:.80}")
+        raise ModelFileError(f"array {name!r:.80} takes {size} bytes, but its offsets are {offsets!r:.80}")
     return DTYPES[dtype], tuple(shape), offsets[0]
 
 
