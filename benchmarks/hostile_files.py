@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from campaign import PREDICTS, RAISES, REFUSED, Campaign, forget_peak, memory_bytes, run
+from campaign import PREDICTS, RAISES, REFUSED, Campaign, forget_peak, memory_bytes, quick_directory, run
 from file_mutations import MUTATIONS, ModelFile, mutated
 from sklearn.base import clone
 
@@ -24,6 +24,7 @@ from margintree.model_file import container
 from margintree.splits import RandomSplit
 
 PAGE = mmap.PAGESIZE
+LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 # Wider rows are tried sparse only.
 LARGEST_WIDTH = 10_000
 # What loading may take: so many times the size of the file, most of it for what Python makes of JSON, and something for
@@ -84,9 +85,8 @@ def fenced(buffer: Any, offset: int, dtype: np.dtype, shape: tuple[int, ...]) ->
     region = mmap.mmap(-1, (n_pages + 1) * PAGE)
     region[n_pages * PAGE - n_bytes : n_pages * PAGE] = buffer[offset : offset + n_bytes]
     address = ctypes.addressof(ctypes.c_char.from_buffer(region))
-    libc = ctypes.CDLL(None, use_errno=True)
     for begin, length, protection in ((0, n_pages * PAGE, 1), (n_pages * PAGE, PAGE, 0)):
-        if length and libc.mprotect(ctypes.c_void_p(address + begin), ctypes.c_size_t(length), protection):
+        if length and LIBC.mprotect(ctypes.c_void_p(address + begin), ctypes.c_size_t(length), protection):
             raise OSError(ctypes.get_errno(), "mprotect")
     array = np.ndarray(shape, dtype, buffer=region, offset=n_pages * PAGE - n_bytes)
     array.flags.writeable = False
@@ -142,7 +142,7 @@ class ModelTrial:
         np.seterr(all="ignore")
         container.as_array = fenced if sys.platform == "linux" else container.as_array
         self.originals = [ModelFile(path.read_bytes()) for path in sorted(directory.glob("*.margintree"))]
-        self.scratch = tempfile.TemporaryDirectory()
+        self.scratch = tempfile.TemporaryDirectory(dir=quick_directory())
         self.path = Path(self.scratch.name) / "mutated"
 
     def file_of(self, seed: int) -> tuple[int, bytes]:

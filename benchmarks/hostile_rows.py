@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from campaign import PREDICTS, REFUSED, Campaign, forget_peak, memory_bytes, run
+from campaign import PREDICTS, REFUSED, Campaign, forget_peak, memory_bytes, quick_directory, run
 from row_mutations import mutant
 from sklearn.datasets import dump_svmlight_file, load_iris
 from typer.testing import CliRunner
@@ -44,7 +44,7 @@ class RowTrial:
         np.seterr(all="ignore")
         self.model = directory / "model"
         self.sound = {name: (directory / name).read_bytes() for name in ("rows.svm", "rows.csv")}
-        self.scratch = tempfile.TemporaryDirectory()
+        self.scratch = tempfile.TemporaryDirectory(dir=quick_directory())
 
     def file_of(self, seed: int) -> tuple[int, bytes]:
         """Return what is done with the file of a seed, and the file."""
