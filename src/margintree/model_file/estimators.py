@@ -35,8 +35,9 @@ from margintree.model_file.tree_models import (
 from margintree.prediction.probability_tree import ProbabilityTree
 
 Attributes = dict[str, Any]
-# Sparse rows have 32-bit columns.
-MOST_FEATURES = 2**31 - 1
+# Sparse rows have 32-bit columns. A precomputed kernel has a feature per training row, and a matrix of their squared
+# number.
+MOST_FEATURES, MOST_TRAINING_ROWS = 2**31 - 1, 2**20
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,8 @@ def put_fitted(out: Output, estimator: Any) -> None:
 
 def restore_fitted(source: Input, estimator: Any) -> None:
     """Give an estimator, which has its parameters already, the fitted attributes of a file."""
-    estimator.n_features_in_ = source.integer("n_features", 1, MOST_FEATURES)
+    most = MOST_TRAINING_ROWS if getattr(estimator, "kernel", None) == "precomputed" else MOST_FEATURES
+    estimator.n_features_in_ = source.integer("n_features", 1, most)
     estimator.n_iter_ = source.integer("n_iter", 0, 2**62)
     estimator.classes_ = take_labels(source.section("classes"))
     if not len(estimator.classes_) or not (estimator.classes_[:-1] < estimator.classes_[1:]).all():

@@ -21,9 +21,6 @@ from margintree.solvers.solution import Array
 Index = npt.NDArray[np.int64]
 # From a row, its width and the machines to the number of a class; -1 for a row that is not sound.
 Choice = Callable[..., int]
-# By features there is a place for each of them. Where nearly all have no weight, as a file can claim that takes no
-# room itself, the machines stand one by one.
-FEW_FEATURES, FEATURES_PER_WEIGHT = 2**20, 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +115,12 @@ def _nearest_row_of_code(row: Any, width: int, machines: Any, code: Code, weight
 def _linear_arrays(machines: LinearMachines, asks_all: bool) -> tuple[Any, ...]:
     """Return what ``margintree.kernels.flat`` reads: by features if all machines are asked, else one by one."""
     weights, n_machines = machines.weights, len(machines.intercepts)
-    is_sparse = not isinstance(weights, np.ndarray)
-    if not asks_all or (is_sparse and weights.shape[0] > FEW_FEATURES + FEATURES_PER_WEIGHT * weights.nnz):
+    # By features there is a place for each of them.
+    if not asks_all or machines.has_empty_features:
         table = WeightTable.from_classifiers(_columns(machines), weights.shape[0])
         return table.arrays, read_only(table.scale), read_only(table.intercept), n_machines
     plain = read_only(np.ones(n_machines)), read_only(machines.intercepts), n_machines
-    if not is_sparse:
+    if isinstance(weights, np.ndarray):
         return (read_only(np.ascontiguousarray(weights)),), *plain
     by_feature = sp.csr_array(weights)
     start = by_feature.indptr.astype(np.uint64)

@@ -13,6 +13,7 @@ from margintree.solvers.classifier import KernelClassifier, LinearClassifier, No
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.node_rows import Matrix
 from margintree.solvers.solution import Array
+from margintree.solvers.used_columns import has_empty_columns, over_used_columns
 
 # A weight matrix with fewer non-zeros than this share is kept sparse.
 DENSE_SHARE = 0.25
@@ -36,11 +37,18 @@ class LinearMachines:
         is_dense = len(values) >= DENSE_SHARE * n_features * len(linear)
         return cls(weights.toarray() if is_dense else weights, np.array([c.intercept for c in linear]))
 
+    @property
+    def has_empty_features(self) -> bool:
+        """Whether nearly all features have no weight in any machine."""
+        weights = self.weights
+        return not isinstance(weights, np.ndarray) and has_empty_columns(weights.shape[0], weights.nnz)
+
     def decisions(self, X: Matrix, machines: npt.NDArray[np.int64] | None = None) -> Array:
         """Return the decision values of all machines, or of some, one column each."""
         weights = self.weights if machines is None else self.weights[:, machines]
         intercepts = self.intercepts if machines is None else self.intercepts[machines]
-        values = X @ weights
+        rows, machine_rows = over_used_columns(X, weights.T)
+        values = rows @ machine_rows.T
         return np.asarray(values.toarray() if sp.issparse(values) else values) + intercepts
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from margintree.solvers.solution import Array
+from margintree.solvers.used_columns import over_used_columns
 
 Kernel = str | Callable[[Any, Any], Any]
 
@@ -33,6 +34,8 @@ class KernelFunction:
 
     def __call__(self, A: Any, B: Any) -> Array:
         """Return the kernel values between two sets of rows."""
+        if isinstance(self.kernel, str):
+            A, B = over_used_columns(A, B)
         if self.kernel == "rbf":
             return self.finish(rbf_kernel(A, B, gamma=self.gamma))
         if self.kernel == "poly":
