@@ -108,7 +108,7 @@ def run(trial_class: type[Trial], directory: Path, n_files: int, first_seed: int
     workers = [Worker(context, trial_class, directory, part, first_seed, kinds, outcomes) for part in parts]
     while sum(worker.is_busy(failures) for worker in workers):
         time.sleep(0.05)
-    names = trial_class(directory).kinds
+    names = trial_class.kinds
     counts: Counter[tuple[str, str]] = Counter(
         (names[kind], OUTCOMES[outcome]) for kind, outcome in zip(kinds, outcomes, strict=True)
     )

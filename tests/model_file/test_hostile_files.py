@@ -4,7 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from margintree import ModelFileError
+from margintree.model_file import container
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 N_FILES = 2000
@@ -47,6 +51,25 @@ ctypes.c_double.from_address(array.ctypes.data + array.nbytes).value
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "whole\n"
     assert done.returncode < 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
+def test_memory_out_of_proportion_is_found_out(hostile_files, tmp_path, monkeypatch):
+    # A trial lays arrays before a fence, for the whole process.
+    monkeypatch.setattr(container, "as_array", container.as_array)
+    with np.errstate():
+        trial = hostile_files.ModelTrial(tmp_path)
+    trial.path.write_bytes(bytes(1000))
+    with pytest.raises(ModelFileError):
+        trial.load_in_bounds(is_mapped=True)
+
+    def greedy(path, mmap):
+        np.ones(2**21)
+        raise ModelFileError("refused, too late")
+
+    monkeypatch.setattr(hostile_files, "load_model", greedy)
+    with pytest.raises(AssertionError, match="loading 1000 bytes took"):
+        trial.load_in_bounds(is_mapped=True)
 
 
 def test_mutations_are_the_same_for_the_same_seed(hostile_files, tmp_path):
