@@ -121,7 +121,9 @@ def _checked_walk(estimator: Any, ranker: Ranker | None, walk: str | None) -> st
     if walk not in WALKS:
         raise ValueError(f"walk must be one of {', '.join(WALKS)} or None. Got {walk!r}.")
     if walk == "all" and ranker is None:
-        raise ValueError("walk='all' needs calibrated sigmoids. Fit with calibration_folds=3, or use walk='greedy'.")
+        raise ValueError(
+            "walk='all' needs calibrated sigmoids. Fit with calibration_folds='auto', or use walk='greedy'."
+        )
     return walk
 
 

@@ -171,7 +171,7 @@ def test_a_tree_of_online_regressors_says_why_it_has_no_predictor(digits):
 
 def test_a_tree_without_sigmoids_says_who_has_probabilities(digits):
     predictor = FilterTreeClassifier(random_state=0).fit(*digits).single_instance()
-    with pytest.raises(AttributeError, match="MarginTreeClassifier has them with calibration_folds=3"):
+    with pytest.raises(AttributeError, match="MarginTreeClassifier has them with calibration_folds='auto'"):
         predictor.predict_proba(digits[0][0])
 
 

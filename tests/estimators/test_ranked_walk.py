@@ -265,7 +265,7 @@ def test_sigmoids_do_not_change_the_greedy_walk(digits):
     assert not hasattr(without, "predict_top_k")
     with pytest.raises(AttributeError) as refused:
         without.predict_proba(X)
-    assert "Set calibration_folds=3 and fit again" in str(refused.value.__cause__)
+    assert "Set calibration_folds='auto' and fit again" in str(refused.value.__cause__)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

@@ -1,5 +1,7 @@
 """Scorers of leaves: whom they are trained against, what they know of held-out rows, and how their start is chosen."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +9,18 @@ from scipy.optimize import minimize
 
 from margintree.solvers.linear_rows import POLISH_WORK
 from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.leaf_scorers import GAPS, STARTS, Blend, LeafTrainer, fit_blend, pairs_of, train_scorers
+from margintree.training.leaf_scorers import (
+    COST_STEP,
+    GAPS,
+    LARGEST_FACTOR,
+    STARTS,
+    WORTH_A_STEP,
+    Blend,
+    LeafTrainer,
+    fit_blend,
+    pairs_of,
+    train_scorers,
+)
 
 N_CLASSES, PER_CLASS, N_LISTED = 6, 12, 3
 
@@ -71,7 +84,7 @@ def test_a_row_is_paired_with_its_list_and_with_its_own_class():
     assert len(keys) == len(set(keys)) == len(expected)
     assert len(keys) <= len(class_of_row) * (N_LISTED + 1)
     for key, score, is_listed, sign in zip(keys, pairs.path_score, pairs.is_listed, signs, strict=True):
-        assert (score, is_listed) == expected[key]
+        assert (score, is_listed) == (np.float32(expected[key][0]), expected[key][1])
         assert sign == (1.0 if class_of_row[key[0]] == key[1] else -1.0)
     assert not pairs.is_listed.all()
 
@@ -145,6 +158,35 @@ def test_held_out_rows_choose_how_far_the_offset_is_trusted():
         chosen.append(best)
     # Each of them is the best somewhere.
     assert set(chosen) == set(range(len(STARTS)))
+
+
+def test_scorers_that_start_from_nothing_get_a_larger_cost_as_long_as_held_out_rows_gain():
+    factors = []
+    for seed in range(12):
+        trainer, X, class_of_row, *_ = leaf_trainer(seed, spread=0.3 + 0.3 * (seed % 3), signal=0.0)
+        trainer = replace(trainer, training_set=with_ridge(trainer.training_set, 300.0))
+        fold = np.arange(len(X)) % 3
+        blend, n_asked = fit_blend(trainer.pairs, trainer.importance), (fold == 0).sum()
+        scorers, _ = train_scorers(trainer, fold)
+        if scorers.path_weight != 0.0:
+            continue
+        factor = STARTS[0][1]
+        right = held_out_accuracy(trainer, X, blend.times(0.0), factor, fold == 0, class_of_row)
+        while factor < LARGEST_FACTOR:
+            more = held_out_accuracy(trainer, X, blend.times(0.0), COST_STEP * factor, fold == 0, class_of_row)
+            if more < right + WORTH_A_STEP * n_asked:
+                break
+            factor, right = COST_STEP * factor, more
+        expected = trainer.scorers(blend.times(0.0), factor)
+        np.testing.assert_array_equal(scorers.table.cells, expected.table.cells)
+        np.testing.assert_array_equal(scorers.table.scale, expected.table.scale)
+        factors.append(factor)
+    assert min(factors) == STARTS[0][1] < max(factors)
+
+
+def with_ridge(training_set, ridge):
+    cost = np.full(training_set.n_rows, 1.0 / ridge)
+    return LinearTrainingSet(training_set.X, training_set.class_start, np.ones(len(cost)), cost, fit_intercept=True)
 
 
 def test_the_gap_is_the_smallest_that_costs_next_to_nothing():

@@ -23,6 +23,8 @@ from margintree.training.machines import Trainer, as_kept, train_each
 from margintree.training.refinement import Refinement, RefiningRows, refine
 from margintree.worker_threads import apart
 
+# Up to here a third fold helps accuracy and probabilities in cross-validation; beyond, two are as good, and faster.
+FEW_CLASSES = 100
 # Length of the shortlists where the user sets nothing.
 SHORTLIST = 20
 # Of the beam while it is not yet known how wide a gap is worth its time.
@@ -82,9 +84,10 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
     prune : float in [0, 1), default=0.1
         Part of the length of a machine's weights that the smallest of them may lose together when the model is
         stored: no decision value moves by more than ``prune * |w| |x|``. Linear kernel only.
-    calibration_folds : int, default=3
+    calibration_folds : int or "auto", default="auto"
         Folds that give each node decision values for rows that it was not trained on, to which its sigmoid is fitted.
-        0 leaves probabilities out, which only the greedy walk can do without.
+        "auto" is 3 for up to 100 classes and 2 for more. 0 leaves probabilities out, which only the greedy walk can
+        do without.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss. The sizes that ``balance`` compares do not change.
     n_jobs : int or None, default=None
@@ -136,7 +139,11 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         "shortlist": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "prune": [Interval(Real, 0.0, 1.0, closed="left")],
-        "calibration_folds": [Options(Integral, {0}), Interval(Integral, 2, None, closed="left")],
+        "calibration_folds": [
+            StrOptions({"auto"}),
+            Options(Integral, {0}),
+            Interval(Integral, 2, None, closed="left"),
+        ],
     }
 
     def __init__(
@@ -159,7 +166,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         shortlist: int | str = "auto",
         n_trees: int = 1,
         prune: float = 0.1,
-        calibration_folds: int = 3,
+        calibration_folds: int | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -240,7 +247,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         if self.calibration_folds == 0 and self.walk != "greedy":
             raise ValueError(
                 f"walk={self.walk!r} needs calibrated sigmoids, which calibration_folds=0 leaves out. "
-                "Set calibration_folds=3, or walk='greedy'."
+                "Set calibration_folds='auto', or walk='greedy'."
             )
         if self.walk == "greedy" and self.n_trees > 1:
             raise ValueError(
@@ -284,10 +291,11 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         sigmoids: Sigmoids | None = None
         scorers = None
         gap = WIDEST_GAP if isinstance(self.beam_gap, str) else float(self.beam_gap)
-        if self.calibration_folds:
+        n_folds = self._n_folds(len(data.classes))
+        if n_folds:
             # With two classes the path says it all.
             wanted = shortlist if len(data.classes) > 2 else 0
-            how = Refinement(self.calibration_folds, self._width(), gap, wanted, self.prune)
+            how = Refinement(n_folds, self._width(), gap, wanted, self.prune)
             rows = RefiningRows(data.X, data.sample_weight, data.cost / self.C, function)
             n_threads = self._n_threads()
             sigmoids, scorers, narrow_gap = apart(lambda: refine(trainer, rows, trees, how, n_threads))
@@ -308,6 +316,11 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         if function is None:
             return LinearTree.of_trees(machines, data.X.shape[1])
         return KernelTree.of_trees(machines, function, data.X, data.original_row)
+
+    def _n_folds(self, n_classes: int) -> int:
+        if not isinstance(self.calibration_folds, str):
+            return self.calibration_folds
+        return 3 if n_classes <= FEW_CLASSES else 2
 
     def _width(self) -> int:
         return 0 if self.walk == "all" else self.beam_width

@@ -14,7 +14,7 @@ def _is_calibrated(estimator: "RankedWalker") -> bool:
     if estimator.calibration_folds == 0:
         raise AttributeError(
             "Probabilities and rankings need calibrated sigmoids, which calibration_folds=0 leaves out. "
-            "Set calibration_folds=3 and fit again."
+            "Set calibration_folds='auto' and fit again."
         )
     return True
 
@@ -29,7 +29,7 @@ class RankedWalker(TreeWalker):
     """A tree whose nodes give probabilities, walked greedily, with a beam, or along all paths."""
 
     walk: str
-    calibration_folds: int
+    calibration_folds: int | str
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the class of each row.

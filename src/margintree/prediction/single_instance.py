@@ -96,6 +96,6 @@ class SingleInstancePredictor:
         if self._ranker is None:
             raise AttributeError(
                 "Probabilities need calibrated sigmoids, which this model was fitted without. "
-                "MarginTreeClassifier has them with calibration_folds=3."
+                "MarginTreeClassifier has them with calibration_folds='auto'."
             )
         return self._ranker

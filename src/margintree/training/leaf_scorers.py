@@ -9,6 +9,7 @@ learning from nothing and blending afterwards. For rows of unit length the proje
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,9 @@ Index = npt.NDArray[np.int64]
 # separates the pairs best by itself only corrects that. Held-out rows choose between the two. In cross-validation
 # anything between 1 and 2 in place of 1.5 makes no difference to the accuracy; more makes the scorers sparser.
 STARTS = ((0.0, 2.0), (1.5, 1.0))
+# Scorers that start from nothing get a C this much larger, again and again, as long as a part of the held-out rows
+# gains by it that is more than chance. Those that start from an offset lose by that.
+COST_STEP, LARGEST_FACTOR, WORTH_A_STEP = 8.0, 1000.0, 0.002
 # The blend has three parameters and thousands of pairs; the penalty only keeps it finite.
 BLEND_PENALTY = 1e-3
 CLASSES_PER_TASK = 64
@@ -198,17 +202,20 @@ def train_scorers(trainer: LeafTrainer, fold: Index) -> tuple[LeafScorers, float
     blend = fit_blend(trainer.pairs, trainer.importance)
     asked = fold == 0
     trial = replace(trainer, tol=max(trainer.tol, TRIAL_TOL))
-    best: tuple[float, Blend, float, _HeldOutScores] | None = None
-    for trust, cost_factor in STARTS:
-        tried = blend.times(trust)
-        scores = _held_out_scores(trainer, trial.scorers(tried, cost_factor, ~asked), asked)
-        accuracy = scores.accuracy()
-        if best is None or accuracy > best[0]:
-            best = accuracy, tried, cost_factor, scores
-    assert best is not None
-    accuracy, chosen, cost_factor, scores = best
-    gap = next((gap for gap in GAPS if scores.accuracy(gap) >= accuracy - GAP_COST), GAPS[-1])
-    return trainer.scorers(chosen, cost_factor, temperature=scores.temperature()), gap
+
+    def tried(trust: float, cost_factor: float) -> _Trial:
+        start = blend.times(trust)
+        return _Trial(start, cost_factor, _held_out_scores(trial, trial.scorers(start, cost_factor, ~asked), asked))
+
+    best = max([tried(trust, cost_factor) for trust, cost_factor in STARTS], key=lambda each: each.accuracy)
+    while best.starts_from_nothing and best.cost_factor < LARGEST_FACTOR:
+        larger = tried(0.0, COST_STEP * best.cost_factor)
+        if larger.accuracy < best.accuracy + WORTH_A_STEP:
+            break
+        best = larger
+    scores = best.scores
+    gap = next((gap for gap in GAPS if scores.accuracy(gap) >= best.accuracy - GAP_COST), GAPS[-1])
+    return trainer.scorers(best.start, best.cost_factor, temperature=scores.temperature()), gap
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,6 +249,23 @@ class _HeldOutScores:
         if not own_listed.any():
             return 1.0
         return float(kernels.sigmoids.fit_temperature(self.start, self.score, self.is_own, self.weight * own_listed))
+
+
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """What scorers with a start and a factor of their C make of the held-out rows."""
+
+    start: Blend
+    cost_factor: float
+    scores: _HeldOutScores
+
+    @cached_property
+    def accuracy(self) -> float:
+        return self.scores.accuracy()
+
+    @property
+    def starts_from_nothing(self) -> bool:
+        return self.start.path_weight == 0.0
 
 
 def _held_out_scores(trainer: LeafTrainer, scorers: LeafScorers, asked: npt.NDArray[np.bool_]) -> _HeldOutScores:
