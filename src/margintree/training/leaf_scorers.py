@@ -39,7 +39,7 @@ BLEND_PENALTY = 1e-3
 CLASSES_PER_TASK = 64
 # Gaps to try, and what part of the held-out rows a smaller one may lose.
 GAPS = (3.0, 4.0, 6.0, 8.0, 10.0)
-GAP_COST = 0.001
+GAP_COST = 0.0005
 # Relative duality gap of scorers that only serve to choose.
 TRIAL_TOL = 1e-2
 
