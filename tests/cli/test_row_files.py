@@ -101,7 +101,7 @@ def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monk
 
 
 def test_a_csv_file_takes_little_more_memory_than_its_numbers(tmp_path):
-    path = written(tmp_path, "rows.csv", 2000 * (",".join(["1"] * 501) + "\n"))
+    path = written(tmp_path, "rows.csv", 400 * (",".join(["1"] * 501) + "\n"))
     tracemalloc.start()
     try:
         rows = read_rows(path, RowFormat())
