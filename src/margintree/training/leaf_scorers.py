@@ -270,14 +270,10 @@ class _Trial:
 
 def _held_out_scores(trainer: LeafTrainer, scorers: LeafScorers, asked: npt.NDArray[np.bool_]) -> _HeldOutScores:
     pairs = trainer.pairs
-    kept = np.flatnonzero(asked[pairs.row] & pairs.is_listed)
-    kept = kept[np.argsort(pairs.row[kept], kind="stable")]
-    row, class_ = pairs.row[kept], np.searchsorted(pairs.start, kept, side="right") - 1
-    score = np.empty(len(row))
+    start, pair, class_ = kernels.pairs.pairs_by_row(pairs.class_start, pairs.start, pairs.row, pairs.is_listed, asked)
+    row, score = pairs.row[pair], np.empty(len(pair))
     kernels.ranking.pair_scores(layout(trainer.training_set.X), row, class_, scorers.arrays, score)
-    path_score = pairs.path_score[kept]
+    path_score = pairs.path_score[pair]
     score += scorers.path_weight * path_score
-    first = np.flatnonzero(np.diff(row, prepend=-1))
-    start = np.concatenate([first, [len(row)]])
     is_own = (row >= pairs.class_start[class_]) & (row < pairs.class_start[class_ + 1])
-    return _HeldOutScores(start, score, path_score, is_own, trainer.importance[row[first]])
+    return _HeldOutScores(start, score, path_score, is_own, trainer.importance[row[start[:-1]]])
