@@ -128,8 +128,10 @@ TREE_ALONE = "walk='greedy', calibration_folds=0"
 def wordnet() -> list[list[object]]:
     """1482 classes, each model in its own process so that memory can be told apart."""
     rows, times = [], {}
+    # What someone has today, and the one whose machines have the same loss as ours.
+    peers = ("LinearSVC()", "LinearSVC(C=0.5)")
     models = {
-        "LinearSVC(C=0.5)": "LinearSVC(C=0.5)",
+        **{peer: peer for peer in peers},
         "MarginTreeClassifier()": "MarginTreeClassifier(random_state=0)",
         **{
             f"the tree alone, split={split!r}": f"MarginTreeClassifier(split={split!r}, {TREE_ALONE}, random_state=0)"
@@ -141,8 +143,8 @@ def wordnet() -> list[list[object]]:
         runs = [in_new_process(FIT_WORDNET.format(here=here, model=model)) for _ in range(1 if "SVC" in name else 3)]
         seconds, memory, score = min((float(a), float(b), float(c)) for a, b, c in runs)
         times[name] = seconds
-        ratio = seconds / times["LinearSVC(C=0.5)"]
-        rows.append([name, f"{seconds:.2f}", f"{100 * ratio:.1f} %", f"{memory:.0f}", f"{score:.3f}"])
+        ratios = [f"{100 * seconds / times[peer]:.1f} %" if peer in times else "" for peer in peers]
+        rows.append([name, f"{seconds:.2f}", *ratios, f"{memory:.0f}", f"{score:.3f}"])
     return rows
 
 
@@ -237,7 +239,7 @@ def main() -> None:
         ),
         (
             "wordnet_hypernyms, 1482 classes, 26643 rows (memory: peak above that before the fit)",
-            ["model", "fit s", "of LinearSVC", "memory MB", "accuracy"],
+            ["model", "fit s", "of LinearSVC()", "of LinearSVC(C=0.5)", "memory MB", "accuracy"],
             wordnet,
         ),
         ("usps, 2007 rows, rbf, C=10", ["work", "ms", "ratio"], usps_fit),
