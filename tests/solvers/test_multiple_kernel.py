@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from margintree.solvers import linear_rows
+from margintree.solvers.linear_rows import NEWTON_FEATURES
 from margintree.solvers.multiple_kernel import MKL_METHODS, MultipleKernelSolution, reduced_gradient
 
 TIGHT = 1e-8
@@ -37,16 +39,19 @@ def squared_norms(problem: Any, gram: Any, planes: Any, alpha: Any) -> Any:
     return np.einsum("mi,ij,mj->m", signed, gram, signed)
 
 
+@pytest.mark.parametrize("room", [0, linear_rows.INNER_PRODUCTS_BYTES], ids=["features", "inner products"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @given(seed=st.integers(0, 10_000), n_planes=st.integers(1, 5), C=st.floats(0.05, 10.0), weighted=st.booleans())
 @settings(max_examples=10)
 def test_planes_of_linear_rows_equal_planes_of_a_linear_kernel(
-    class_problem: Any, layout: str, seed: int, n_planes: int, C: float, weighted: bool
+    class_problem: Any, layout: str, room: int, seed: int, n_planes: int, C: float, weighted: bool
 ) -> None:
     problem = class_problem(n_classes=5, C=C, weighted=weighted, seed=seed)
     planes, mu = random_planes(n_planes, 5, seed), random_weights(n_planes, seed)
     options = {"tol": TIGHT, "max_iter": 100_000}
-    by_features = problem.linear_rows(layout).solve_planes(planes, mu, **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linear_rows, "INNER_PRODUCTS_BYTES", room)
+        by_features = problem.linear_rows(layout).solve_planes(planes, mu, **options)
     by_kernel = problem.kernel_rows("linear").solve_planes(planes, mu, **options)
     assert by_features.duality_gap <= TIGHT
     assert by_features.objective == pytest.approx(by_kernel.objective, rel=1e-6)
@@ -54,6 +59,22 @@ def test_planes_of_linear_rows_equal_planes_of_a_linear_kernel(
     assert np.sqrt(by_features.squared_norm) == pytest.approx(np.sqrt(by_kernel.squared_norm), abs=far)
     far = problem.decision_distance(by_kernel.objective, TIGHT)
     np.testing.assert_allclose(by_features.decision, by_kernel.decision, rtol=0, atol=far)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_inner_products_are_taken_where_they_are_less_work_and_fit(class_problem: Any, layout: str) -> None:
+    problem = class_problem(n_classes=5)
+    planes, mu = random_planes(5, 5, seed=0), random_weights(5, seed=0)
+    rows = problem.linear_rows(layout)
+    rows.solve_planes(planes, mu, tol=TIGHT, max_iter=100)
+    stored = rows.features.size if layout != "csr" else rows.features.nnz
+    is_small = layout != "csr" and 5 * rows.features.shape[1] <= NEWTON_FEATURES
+    assert ("_by_inner_products" in vars(rows)) == (10 * stored > rows.n_rows**2 and not is_small)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(linear_rows, "INNER_PRODUCTS_BYTES", 8 * rows.n_rows**2 - 1)
+        rows = problem.linear_rows(layout)
+        rows.solve_planes(planes, mu, tol=TIGHT, max_iter=100)
+    assert "_by_inner_products" not in vars(rows)
 
 
 @pytest.mark.parametrize("kind", [*LAYOUTS, "kernel"])

@@ -1,10 +1,11 @@
 """Nodes with explicit features: dual coordinate descent, with Newton's method as a finish.
 
-No kernel matrix exists here. A node keeps a copy of its own rows that has only the columns in use, so
-that the deep nodes of a sparse problem work on small arrays.
+No kernel matrix exists here, but for the machines over many planes of a relaxation. A node keeps a copy of its own
+rows that has only the columns in use, so that the deep nodes of a sparse problem work on small arrays.
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from margintree import kernels
+from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.kernel_rows import KernelRows
+from margintree.solvers.kernel_source import MEGABYTE, KernelSource
 from margintree.solvers.newton import newton
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, DualSolution, SVMSolution
@@ -23,6 +27,9 @@ NEWTON_FEATURES = 600
 NEWTON_ITERATIONS = 60
 # Coordinate descent gets at least this many epochs before Newton takes over.
 EPOCHS_BEFORE_NEWTON = 30
+# The planes of a relaxation multiply the features. Their machines may take the matrix of inner products instead, where
+# that is less work, up to this size.
+INNER_PRODUCTS_BYTES = 100 * MEGABYTE
 # Sparse rows with few columns and at least this share of non-zeros are handled faster as dense ones.
 DENSE_SHARE = 0.1
 # Fourth powers of a row's length must stay far from overflow.
@@ -150,9 +157,11 @@ class LinearRows(NodeRows):
         self, planes: Array, mu: Array, *, tol: float, max_iter: int, alpha: Array | None = None
     ) -> DualSolution:
         give_up_if_abandoned()
+        used = mu > 0.0
+        if self._inner_products_pay(int(used.sum())):
+            return self._by_inner_products.solve_planes(planes, mu, tol=tol, max_iter=max_iter, alpha=alpha)
         signs = np.ones(self.n_rows)
         alpha = np.zeros(self.n_rows) if alpha is None else alpha.copy()
-        used = mu > 0.0
         mix = np.ascontiguousarray((planes[used] * np.sqrt(mu[used])[:, None]).T)
         rows = (self._rows, self.classes, mix)
         weights = np.zeros((self.features.shape[1], mix.shape[1]))
@@ -172,6 +181,18 @@ class LinearRows(NodeRows):
             n_iter += steps
             weights = flat.reshape(weights.shape)
         return DualSolution(alpha, signed, primal, dual, float(np.sum(weights**2)), n_iter)
+
+    def _inner_products_pay(self, n_planes: int) -> bool:
+        """Tell whether a step over all planes' features costs more than one over the inner products with all rows."""
+        if isinstance(self.features, np.ndarray) and self.features.shape[1] * n_planes <= NEWTON_FEATURES:
+            return False
+        stored = self.features.size if isinstance(self.features, np.ndarray) else self.features.nnz
+        return 2 * n_planes * stored > self.n_rows**2 and 8 * self.n_rows**2 <= INNER_PRODUCTS_BYTES
+
+    @cached_property
+    def _by_inner_products(self) -> KernelRows:
+        source = KernelSource(KernelFunction(_inner_products), self.feature_matrix, INNER_PRODUCTS_BYTES / MEGABYTE)
+        return KernelRows(source, np.arange(self.n_rows), self.class_start, self.ridge, self.seed)
 
     @property
     def feature_matrix(self) -> Matrix:
@@ -199,6 +220,11 @@ class LinearRows(NodeRows):
 
     def class_means(self) -> Matrix:
         return self.class_vectors(self.mean_coefficients())
+
+
+def _inner_products(A: Matrix, B: Matrix) -> Array:
+    products = A @ B.T
+    return np.asarray(products.toarray() if sp.issparse(products) else products)
 
 
 def layout(features: Matrix | SparseRows) -> tuple[npt.NDArray[np.generic], ...]:
