@@ -13,8 +13,8 @@ from margintree.training.leaf_scorers import (
     COST_STEP,
     GAPS,
     LARGEST_FACTOR,
+    STANDARD_ERROR,
     STARTS,
-    WORTH_A_STEP,
     Blend,
     LeafTrainer,
     fit_blend,
@@ -174,7 +174,7 @@ def test_scorers_that_start_from_nothing_get_a_larger_cost_as_long_as_held_out_r
         right = held_out_accuracy(trainer, X, blend.times(0.0), factor, fold == 0, class_of_row)
         while factor < LARGEST_FACTOR:
             more = held_out_accuracy(trainer, X, blend.times(0.0), COST_STEP * factor, fold == 0, class_of_row)
-            if more < right + WORTH_A_STEP * n_asked:
+            if more < right + STANDARD_ERROR * np.sqrt(n_asked):
                 break
             factor, right = COST_STEP * factor, more
         expected = trainer.scorers(blend.times(0.0), factor)

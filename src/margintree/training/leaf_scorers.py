@@ -31,9 +31,12 @@ Index = npt.NDArray[np.int64]
 # separates the pairs best by itself only corrects that. Held-out rows choose between the two. In cross-validation
 # anything between 1 and 2 in place of 1.5 makes no difference to the accuracy; more makes the scorers sparser.
 STARTS = ((0.0, 2.0), (1.5, 1.0))
-# Scorers that start from nothing get a C this much larger, again and again, as long as a part of the held-out rows
-# gains by it that is more than chance. Those that start from an offset lose by that.
-COST_STEP, LARGEST_FACTOR, WORTH_A_STEP = 8.0, 1000.0, 0.002
+# Scorers that start from nothing get a C this much larger, again and again, as long as the held-out rows gain by it.
+# Those that start from an offset lose by that.
+COST_STEP, LARGEST_FACTOR = 8.0, 1000.0
+# A gain of n held-out rows counts from this over the root of n on: the standard error of a difference in accuracy where
+# one row in a hundred gets another class.
+STANDARD_ERROR = 0.1
 # The blend has three parameters and thousands of pairs; the penalty only keeps it finite.
 BLEND_PENALTY = 1e-3
 CLASSES_PER_TASK = 64
@@ -210,7 +213,7 @@ def train_scorers(trainer: LeafTrainer, fold: Index) -> tuple[LeafScorers, float
     best = max([tried(trust, cost_factor) for trust, cost_factor in STARTS], key=lambda each: each.accuracy)
     while best.starts_from_nothing and best.cost_factor < LARGEST_FACTOR:
         larger = tried(0.0, COST_STEP * best.cost_factor)
-        if larger.accuracy < best.accuracy + WORTH_A_STEP:
+        if larger.accuracy < best.accuracy + STANDARD_ERROR / np.sqrt(len(best.scores.weight)):
             break
         best = larger
     scores = best.scores
