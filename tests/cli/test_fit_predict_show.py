@@ -47,6 +47,42 @@ def test_fit_saves_the_model_that_python_would_fit(iris):
     np.testing.assert_array_equal(load_model(iris / "model").predict_proba(X), expected.predict_proba(X))
 
 
+def rewritten(source, target, columns, names=None):
+    """Write some columns of a CSV file in another order, under their names or others; no names leave the line out."""
+    with source.open(newline="") as stream:
+        lines = [[line[j] for j in columns] for line in csv.reader(stream)]
+    with target.open("w", newline="") as stream:
+        csv.writer(stream).writerows([names, *lines[1:]] if names else lines)
+
+
+def test_columns_of_csv_files_go_by_their_names(iris, tmp_path):
+    fitted = run("fit", iris / "train.csv", "--label", "species", "-o", tmp_path / "m")
+    assert fitted.exit_code == 0, fitted.output
+    assert load_model(tmp_path / "m").feature_names_in_.tolist() == [
+        *("sepal length", "sepal width", "petal length", "petal width")
+    ]
+    straight = run("predict", tmp_path / "m", iris / "test.csv", "--label", "species")
+    for columns in ([4, 2, 0, 3, 1], [2, 0, 3, 1]):
+        rewritten(iris / "test.csv", tmp_path / "turned.csv", columns)
+        turned = run("predict", tmp_path / "m", tmp_path / "turned.csv")
+        assert turned.exit_code == 0, turned.output
+        assert turned.stdout == straight.stdout
+    tested = run("fit", iris / "train.csv", "--test", iris / "test.csv", "--label", "species", "-o", tmp_path / "m")
+    rewritten(iris / "test.csv", tmp_path / "turned.csv", [2, 4, 0, 3, 1])
+    again = run(
+        *("fit", iris / "train.csv", "--test", tmp_path / "turned.csv", "--label", "species", "-o", tmp_path / "m")
+    )
+    assert again.stdout == tested.stdout
+
+
+def test_columns_of_other_names_are_refused(iris, tmp_path):
+    run("fit", iris / "train.csv", "--label", "species", "-o", tmp_path / "m")
+    rewritten(iris / "test.csv", tmp_path / "other.csv", [0, 1, 2, 3], ["sepal length", "sepal width", "a", "b"])
+    refused = run("predict", tmp_path / "m", tmp_path / "other.csv")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "has no column 'petal length', and 1 more are missing" in " ".join(refused.stderr.split())
+
+
 def test_fit_prints_the_accuracy_and_nothing_else_to_standard_output(iris, tmp_path):
     done = run("fit", iris / "train.csv", "--test", iris / "test.csv", "--label", "species", "-o", tmp_path / "m")
     assert done.exit_code == 0, done.output

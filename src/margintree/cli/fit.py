@@ -1,6 +1,8 @@
 """``margintree fit``: from a file of rows to a model file."""
 
+import copy
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,7 +46,9 @@ def run_fit(job: FitJob) -> None:
         console.print(f"{job.train}: {rows.X.shape[0]} rows, {rows.X.shape[1]} columns, {n_classes} classes")
         estimator = MarginTreeClassifier(**job.parameters)
         # Read before the fit: a wrong name should not cost one.
-        test = read_rows(job.test, job.how, rows.X.shape[1]) if job.test is not None else None
+        test = None
+        if job.test is not None:
+            test = read_rows(job.test, job.how, rows.X.shape[1]).in_order_of(rows.names, job.test)
         began = time.perf_counter()
         try:
             with _NodeBar(console, estimator, n_classes - 1):
@@ -53,7 +57,7 @@ def run_fit(job: FitJob) -> None:
             # An option out of its range is a matter of the command line, not of the rows.
             raise typer.BadParameter(str(error)) from error
         seconds = time.perf_counter() - began
-        save_model(estimator, job.model)
+        save_model(named(estimator, rows.names), job.model)
         size = job.model.stat().st_size
         console.print(f"{job.model}: depth {estimator.tree_.max_depth}, {size:,} bytes, fitted in {seconds:.1f} s")
         if job.test is not None and test is not None:
@@ -62,6 +66,14 @@ def run_fit(job: FitJob) -> None:
             accuracy = share_right(estimator.predict(test.X), test.labels)
             # The one result of a fit that a script may want.
             print(f"accuracy {accuracy:.4f}", flush=True)
+
+
+def named(estimator: Any, names: Sequence[str] | None) -> Any:
+    """Return a copy of an estimator that knows the names of its columns, as one that was fitted on a frame does."""
+    estimator = copy.copy(estimator)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
+    return estimator
 
 
 def share_right(predicted: npt.NDArray[Any], labels: npt.NDArray[Any]) -> float:

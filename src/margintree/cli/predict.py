@@ -26,7 +26,9 @@ def run_predict(
         estimator = load_model(model)
         if "n_jobs" in estimator.get_params():
             estimator.set_params(n_jobs=jobs)
-        rows = read_rows(data, how, int(estimator.n_features_in_))
+        # The rows come as plain arrays, in the order of these names; scikit-learn would miss the names.
+        names = estimator.__dict__.pop("feature_names_in_", None)
+        rows = read_rows(data, how, int(estimator.n_features_in_)).in_order_of(names, data)
         lines = _lines(estimator, rows.X, top_k, proba)
         if output is None:
             # A label that the terminal cannot show must not end the output.

@@ -9,7 +9,7 @@ import stat
 import zlib
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,10 +39,24 @@ class RowFileError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Rows of a file; ``labels`` is None where the file has none."""
+    """Rows of a file; ``labels`` is None where the file has none, ``names`` of the columns likewise."""
 
     X: Any
     labels: npt.NDArray[Any] | None
+    names: tuple[str, ...] | None = None
+
+    def in_order_of(self, names: Sequence[str] | None, path: Path) -> "Rows":
+        """Return the rows with their columns in the order of names that are known, where both have names."""
+        if names is None or self.names is None or self.names == tuple(names):
+            return self
+        if missing := sorted(set(names) - set(self.names)):
+            raise RowFileError(
+                f"{path} has no column {missing[0]!r}, and {len(missing) - 1} more are missing of the {len(names)} "
+                "that the model was fitted with. Columns go by their names where the files have them; rename them, or "
+                "leave the line of names out."
+            )
+        place = {name: j for j, name in enumerate(self.names)}
+        return replace(self, X=self.X[:, [place[name] for name in names]], names=tuple(names))
 
 
 @dataclass(frozen=True)
@@ -175,7 +189,8 @@ def _read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | N
     place = _place_of_label(path, how, first, n_features)
     if len(first) == 1 and place is not None:
         raise RowFileError(f"{path} has one column, the label, and nothing to tell it from.")
-    if not _is_header(path, how, first, place):
+    has_header = _is_header(path, how, first, place)
+    if not has_header:
         lines = itertools.chain([(number, first)], lines)
     # Numbers as they are read: cells of text take several times the memory of the file.
     values, labels, numbers = array("d"), [], array("q")
@@ -188,11 +203,14 @@ def _read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | N
         values.extend(_numbers(path, number, cells, place))
         numbers.append(number)
     X = np.frombuffer(values).reshape(len(numbers), -1) if numbers else np.empty((0, 1))
-    if place is None or not len(X):
+    if not len(X):
         return Rows(X, None)
-    if _names_the_labels(labels):
-        X, labels = X[1:], labels[1:]
-    return Rows(X, _labels(path, labels))
+    if place is not None and _names_the_labels(labels):
+        X, labels, has_header = X[1:], labels[1:], True
+    names = tuple(name for j, name in enumerate(first) if j != place)
+    # Names that say nothing, or the same twice, cannot put columns in order.
+    is_named = has_header and all(names) and len(set(names)) == len(names)
+    return Rows(X, None if place is None else _labels(path, labels), names if is_named else None)
 
 
 def _lines(stream: IO[str]) -> Iterator[tuple[int, list[str]]]:
