@@ -1,5 +1,6 @@
 """Run a plan on all cores and write every result down; run it again to go on where it stopped."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -119,18 +120,24 @@ def _touched(plan: Plan, job: Job) -> list[Cell]:
 
 
 def _progress(plan: Plan, queue: _Queue, outcome: Outcome) -> Progress:
-    done, left, n_left = 0.0, 0.0, 0
+    """Tell how far a run is; what a method has taken so far corrects the guess of what its other jobs will take."""
+    spent, guessed = defaultdict[tuple[str, str], float](float), defaultdict[tuple[str, str], float](float)
     rows = [row for row in queue.results.done.values() if row["method"]]
     count = dict.fromkeys(plan.cells, 0)
     for row in rows:
         cell = Cell(row["method"], row["set"], row["kernel"])
         if cell in count:
             count[cell] += 1
-            done += row["seconds"]
+            spent[cell.method, cell.kernel] += row["seconds"]
+            guessed[cell.method, cell.kernel] += weight(cell.job(row["kind"], ()), plan.protocol)
+    done, left, n_left = sum(spent.values()), 0.0, 0
+    usual = done / max(sum(guessed.values()), 1e-9)
     for cell in plan.cells:
         waiting = plan.next_jobs(cell, queue.results.done, queue.failed)
         n_cell = max(len(waiting), plan.n_jobs(cell) - count[cell]) if waiting else 0
         n_left += n_cell
-        left += n_cell * weight(cell.job("split", ()), plan.protocol)
+        key = cell.method, cell.kernel
+        pace = spent[key] / guessed[key] if guessed[key] else usual
+        left += n_cell * pace * weight(cell.job("split", ()), plan.protocol)
     error = outcome.error
     return Progress(outcome.job.key, len(rows), n_left, len(queue.failed), done / max(done + left, 1e-9), error)
