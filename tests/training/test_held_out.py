@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from margintree import ClassTree
 from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.held_out import folds_of_rows, machines_without
+from margintree.training.held_out import ROWS_PER_JUROR, deal_rows, machines_without
 from margintree.training.machines import Trainer
 
 
@@ -26,7 +26,7 @@ def sorted_rows(seed, n_classes=4, n_values=3):
 @settings(max_examples=60)
 def test_equal_rows_of_a_class_share_a_fold_and_different_ones_are_spread_evenly(seed, n_folds):
     X, class_start = sorted_rows(seed)
-    fold = folds_of_rows(X, class_start, n_folds)
+    fold, _ = deal_rows(X, class_start, n_folds)
     for first, last in itertools.pairwise(class_start):
         fold_of = {}
         for row, q in zip(X[first:last].tolist(), fold[first:last].tolist(), strict=True):
@@ -39,29 +39,41 @@ def test_equal_rows_of_a_class_share_a_fold_and_different_ones_are_spread_evenly
 @settings(max_examples=40)
 def test_the_order_of_the_rows_and_repeated_rows_do_not_matter(seed):
     X, class_start = sorted_rows(seed)
-    fold = folds_of_rows(X, class_start, 3)
+    fold, jury = deal_rows(X, class_start, 3)
     random = np.random.default_rng(seed)
     parts = [first + random.permutation(last - first) for first, last in itertools.pairwise(class_start)]
     order = np.concatenate(parts)
-    np.testing.assert_array_equal(folds_of_rows(X[order], class_start, 3), fold[order])
+    np.testing.assert_array_equal(deal_rows(X[order], class_start, 3), [fold[order], jury[order]])
     twice = np.repeat(np.arange(len(X)), 2)
-    np.testing.assert_array_equal(folds_of_rows(X[twice], 2 * class_start, 3), fold[twice])
+    np.testing.assert_array_equal(deal_rows(X[twice], 2 * class_start, 3), [fold[twice], jury[twice]])
 
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=40)
 def test_dense_and_sparse_rows_fall_into_the_same_folds(seed):
     X, class_start = sorted_rows(seed)
-    fold = folds_of_rows(X, class_start, 3)
+    fold, _ = deal_rows(X, class_start, 3)
     stored_zeros = sp.csr_array(X + 1.0)
     stored_zeros.data -= 1.0
     for given_rows in (sp.csr_array(X), stored_zeros, np.asfortranarray(X), -(0.0 - X)):
-        np.testing.assert_array_equal(folds_of_rows(given_rows, class_start, 3), fold)
+        np.testing.assert_array_equal(deal_rows(given_rows, class_start, 3)[0], fold)
 
 
 def test_classes_of_one_row_do_not_all_fall_into_one_fold():
-    fold = folds_of_rows(np.random.default_rng(0).normal(size=(9, 2)), np.arange(10), 3)
+    fold, _ = deal_rows(np.random.default_rng(0).normal(size=(9, 2)), np.arange(10), 3)
     np.testing.assert_array_equal(np.bincount(fold), [3, 3, 3])
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 5])
+def test_the_jury_is_a_part_of_every_fold_of_every_class_and_of_few_small_classes(n_folds):
+    per_class = 10 * ROWS_PER_JUROR * n_folds
+    X = np.random.default_rng(0).normal(size=(4 * per_class, 2))
+    fold, jury = deal_rows(X, per_class * np.arange(5), n_folds)
+    for k in range(4):
+        of_class = slice(k * per_class, (k + 1) * per_class)
+        np.testing.assert_array_equal(np.bincount(fold[of_class][jury[of_class]]), n_folds * [10])
+    # Of classes with one row, one in seven loses it.
+    assert deal_rows(X[:70], np.arange(71), n_folds)[1].sum() == 70 / ROWS_PER_JUROR
 
 
 @given(seed=st.integers(0, 10**6))
@@ -69,9 +81,9 @@ def test_classes_of_one_row_do_not_all_fall_into_one_fold():
 def test_repeated_rows_do_not_move_the_folds_of_a_kernel_matrix(seed):
     X, class_start = sorted_rows(seed, n_values=50)
     gram = np.exp(-np.square(X[:, None, :] - X[None, :, :]).sum(axis=2) / 100.0)
-    fold = folds_of_rows(gram, class_start, 3, pairwise=True)
+    fold, _ = deal_rows(gram, class_start, 3, pairwise=True)
     twice = np.repeat(np.arange(len(X)), 2)
-    doubled = folds_of_rows(gram[np.ix_(twice, twice)], 2 * class_start, 3, pairwise=True)
+    doubled, _ = deal_rows(gram[np.ix_(twice, twice)], 2 * class_start, 3, pairwise=True)
     np.testing.assert_array_equal(doubled, fold[twice])
 
 

@@ -1,6 +1,4 @@
-"""Scorers of leaves: whom they are trained against, what they know of held-out rows, and how their start is chosen."""
-
-from dataclasses import replace
+"""Scorers of leaves: whom they are trained against, and what they know of rows that do not count."""
 
 import numpy as np
 import pytest
@@ -9,18 +7,7 @@ from scipy.optimize import minimize
 
 from margintree.solvers.linear_rows import POLISH_WORK
 from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.leaf_scorers import (
-    COST_STEP,
-    GAPS,
-    LARGEST_FACTOR,
-    STANDARD_ERROR,
-    STARTS,
-    Blend,
-    LeafTrainer,
-    fit_blend,
-    pairs_of,
-    train_scorers,
-)
+from margintree.training.leaf_scorers import Blend, LeafTrainer, pairs_of
 
 N_CLASSES, PER_CLASS, N_LISTED = 6, 12, 3
 
@@ -127,72 +114,3 @@ def test_scorers_do_not_change_with_rows_that_do_not_count(n_columns):
         everything = [dense(scorer, n_columns) for scorer in trainer.train(without, 1.0)]
     np.testing.assert_array_equal(scorers[0], scorers[1])
     assert np.abs(np.array(everything) - scorers[1]).max() > 0.01
-
-
-def held_out_accuracy(trainer, X, blend, cost_factor, asked, class_of_row):
-    """Return how many of the asked rows have their own class on top of their lists."""
-    weights = np.array([dense(scorer, X.shape[1]) for scorer in trainer.train(blend, cost_factor, ~asked)])
-    right = 0
-    for row in np.flatnonzero(asked):
-        of_row = np.flatnonzero((trainer.pairs.row == row) & trainer.pairs.is_listed)
-        classes = classes_of(trainer.pairs)[of_row]
-        scores = weights[classes] @ X[row] + blend.path_weight * trainer.pairs.path_score[of_row]
-        right += classes[np.argmax(scores)] == class_of_row[row]
-    return right
-
-
-def test_held_out_rows_choose_how_far_the_offset_is_trusted():
-    chosen = []
-    for seed in range(12):
-        trainer, X, class_of_row, *_ = leaf_trainer(seed, spread=1.0 + seed % 3, signal=float(seed % 4))
-        fold = np.arange(len(X)) % 3
-        blend = fit_blend(trainer.pairs, trainer.importance)
-        counts = [
-            held_out_accuracy(trainer, X, blend.times(trust), cost_factor, fold == 0, class_of_row)
-            for trust, cost_factor in STARTS
-        ]
-        scorers, _ = train_scorers(trainer, fold)
-        # The first of equal ones.
-        best = int(np.argmax(counts))
-        assert scorers.path_weight == pytest.approx(STARTS[best][0] * blend.path_weight)
-        chosen.append(best)
-    # Each of them is the best somewhere.
-    assert set(chosen) == set(range(len(STARTS)))
-
-
-def test_scorers_that_start_from_nothing_get_a_larger_cost_as_long_as_held_out_rows_gain():
-    factors = []
-    for seed in range(12):
-        trainer, X, class_of_row, *_ = leaf_trainer(seed, spread=0.3 + 0.3 * (seed % 3), signal=0.0)
-        trainer = replace(trainer, training_set=with_ridge(trainer.training_set, 300.0))
-        fold = np.arange(len(X)) % 3
-        blend, n_asked = fit_blend(trainer.pairs, trainer.importance), (fold == 0).sum()
-        scorers, _ = train_scorers(trainer, fold)
-        if scorers.path_weight != 0.0:
-            continue
-        factor = STARTS[0][1]
-        right = held_out_accuracy(trainer, X, blend.times(0.0), factor, fold == 0, class_of_row)
-        while factor < LARGEST_FACTOR:
-            more = held_out_accuracy(trainer, X, blend.times(0.0), COST_STEP * factor, fold == 0, class_of_row)
-            if more < right + STANDARD_ERROR * np.sqrt(n_asked):
-                break
-            factor, right = COST_STEP * factor, more
-        expected = trainer.scorers(blend.times(0.0), factor)
-        np.testing.assert_array_equal(scorers.table.cells, expected.table.cells)
-        np.testing.assert_array_equal(scorers.table.scale, expected.table.scale)
-        factors.append(factor)
-    assert min(factors) == STARTS[0][1] < max(factors)
-
-
-def with_ridge(training_set, ridge):
-    cost = np.full(training_set.n_rows, 1.0 / ridge)
-    return LinearTrainingSet(training_set.X, training_set.class_start, np.ones(len(cost)), cost, fit_intercept=True)
-
-
-def test_the_gap_is_the_smallest_that_costs_next_to_nothing():
-    gaps = []
-    for signal in (0.0, 30.0):
-        trainer, X, *_ = leaf_trainer(3, spread=0.2, signal=signal, noise=5.0)
-        gaps.append(train_scorers(trainer, np.arange(len(X)) % 3)[1])
-    # Where paths say nothing a narrow gap would throw away what the scorers find; where they are sure it costs nothing.
-    assert gaps[0] > GAPS[0] == gaps[1]

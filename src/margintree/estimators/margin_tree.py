@@ -23,7 +23,8 @@ from margintree.training.machines import Trainer, as_kept, train_each
 from margintree.training.refinement import Refinement, RefiningRows, refine
 from margintree.worker_threads import apart
 
-# Up to here a third fold helps accuracy and probabilities in cross-validation; beyond, two are as good, and faster.
+# Up to here more folds help accuracy and probabilities in cross-validation, most of all where they are without a jury;
+# beyond, two are as good, and faster.
 FEW_CLASSES = 100
 # Length of the shortlists where the user sets nothing.
 SHORTLIST = 20
@@ -86,8 +87,8 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         stored: no decision value moves by more than ``prune * |w| |x|``. Linear kernel only.
     calibration_folds : int or "auto", default="auto"
         Folds that give each node decision values for rows that it was not trained on, to which its sigmoid is fitted.
-        "auto" is 3 for up to 100 classes and 2 for more. 0 leaves probabilities out, which only the greedy walk can
-        do without.
+        "auto" is 2 for more than 100 classes; for fewer, 5 with scorers of the leaves and 3 without. 0 leaves
+        probabilities out, which only the greedy walk can do without.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss. The sizes that ``balance`` compares do not change.
     n_jobs : int or None, default=None
@@ -291,10 +292,10 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         sigmoids: Sigmoids | None = None
         scorers = None
         gap = WIDEST_GAP if isinstance(self.beam_gap, str) else float(self.beam_gap)
-        n_folds = self._n_folds(len(data.classes))
+        # With two classes the path says it all.
+        wanted = shortlist if len(data.classes) > 2 else 0
+        n_folds = self._n_folds(len(data.classes), wanted)
         if n_folds:
-            # With two classes the path says it all.
-            wanted = shortlist if len(data.classes) > 2 else 0
             how = Refinement(n_folds, self._width(), gap, wanted, self.prune)
             rows = RefiningRows(data.X, data.sample_weight, data.cost / self.C, function)
             n_threads = self._n_threads()
@@ -317,10 +318,12 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
             return LinearTree.of_trees(machines, data.X.shape[1])
         return KernelTree.of_trees(machines, function, data.X, data.original_row)
 
-    def _n_folds(self, n_classes: int) -> int:
+    def _n_folds(self, n_classes: int, shortlist: int) -> int:
         if not isinstance(self.calibration_folds, str):
             return self.calibration_folds
-        return 3 if n_classes <= FEW_CLASSES else 2
+        if n_classes > FEW_CLASSES:
+            return 2
+        return 5 if shortlist else 3
 
     def _width(self) -> int:
         return 0 if self.walk == "all" else self.beam_width

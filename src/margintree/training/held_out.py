@@ -17,21 +17,28 @@ from margintree.worker_threads import in_threads
 Index = npt.NDArray[np.int64]
 
 
-def folds_of_rows(X: Any, class_start: Index, n_folds: int, *, pairwise: bool = False) -> Index:
-    """Deal the rows of each class out to folds.
+# One row in so many is of the jury. Prime to two and three, so that the jury of a class comes from all folds.
+ROWS_PER_JUROR = 7
+
+
+def deal_rows(
+    X: Any, class_start: Index, n_folds: int, *, pairwise: bool = False
+) -> tuple[Index, npt.NDArray[np.bool_]]:
+    """Deal the rows of each class out to folds; return the fold of each row, and which of them are of the jury.
 
     The order in which they are dealt follows from what the rows hold, and equal rows stay together: a row that
     stands there twice, or in another place, gives the same folds as one of weight 2. Of a matrix of kernel values
     only the set of values in a row is looked at, which does not change when rows are repeated.
     """
     digests = np.array([_digest(content) for content in _contents(X, pairwise)], dtype=np.uint64)
-    fold = np.empty(len(digests), dtype=np.int64)
+    fold, jury = np.empty(len(digests), dtype=np.int64), np.empty(len(digests), dtype=np.bool_)
     for k in range(len(class_start) - 1):
         part = slice(class_start[k], class_start[k + 1])
         _, rank = np.unique(digests[part], return_inverse=True)
-        # Small classes do not all lose their only row in the same fold.
+        # Small classes do not all lose their only row in the same fold, or to the jury.
         fold[part] = (rank + k) % n_folds
-    return fold
+        jury[part] = (rank + k + 1) % ROWS_PER_JUROR == 0
+    return fold, jury
 
 
 def _contents(X: Any, pairwise: bool) -> list[bytes]:

@@ -8,8 +8,7 @@ starts, so that it learns what they leave open. With few rows per class that mak
 learning from nothing and blending afterwards. For rows of unit length the projection is the cosine.
 """
 
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -26,25 +25,9 @@ from margintree.worker_threads import give_up_if_abandoned, in_threads
 
 Index = npt.NDArray[np.int64]
 
-# How far a scorer trusts the offset, and the factor of its C: one that starts from nothing (one class against the
-# others on its shortlists) is better with twice the C of the nodes; one that starts from one and a half times what
-# separates the pairs best by itself only corrects that. Held-out rows choose between the two. In cross-validation
-# anything between 1 and 2 in place of 1.5 makes no difference to the accuracy; more makes the scorers sparser.
-STARTS = ((0.0, 2.0), (1.5, 1.0))
-# Scorers that start from nothing get a C this much larger, again and again, as long as the held-out rows gain by it.
-# Those that start from an offset lose by that.
-COST_STEP, LARGEST_FACTOR = 8.0, 1000.0
-# A gain of n held-out rows counts from this over the root of n on: the standard error of a difference in accuracy where
-# one row in a hundred gets another class.
-STANDARD_ERROR = 0.1
 # The blend has three parameters and thousands of pairs; the penalty only keeps it finite.
 BLEND_PENALTY = 1e-3
 CLASSES_PER_TASK = 64
-# Gaps to try, and what part of the held-out rows a smaller one may lose.
-GAPS = (3.0, 4.0, 6.0, 8.0, 10.0)
-GAP_COST = 0.0005
-# Relative duality gap of scorers that only serve to choose.
-TRIAL_TOL = 1e-2
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +65,20 @@ def pairs_of(
     class_start, start = training_set.class_start, np.empty(training_set.n_classes + 1, dtype=np.int64)
     kernels.pairs.count_pairs(listed, class_start, start)
     row, is_listed = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.bool_)
-    path_score, projection = np.empty(start[-1], dtype=np.float32), np.empty(start[-1])
+    path_score = np.empty(start[-1], dtype=np.float32)
     kernels.pairs.fill_pairs(listed, scores, own, class_start, start, row, path_score, is_listed)
-    rows = layout(training_set.X)
-    norms = kernels.rows.squared_norms(rows, training_set.n_rows)
-    kernels.pairs.class_projections(rows, training_set.X.shape[1], class_start, weight, norms, start, row, projection)
+    projection = projections(training_set, weight, start, row)
     return Pairs(class_start, start, row, path_score, projection, is_listed)
+
+
+def projections(training_set: LinearTrainingSet, weight: Array, start: Index, row: npt.NDArray[np.int32]) -> Array:
+    """Return the projections of pairs on the directions of the weighted class means."""
+    rows, projection = layout(training_set.X), np.empty(len(row))
+    norms = kernels.rows.squared_norms(rows, training_set.n_rows)
+    kernels.pairs.class_projections(
+        *(rows, training_set.X.shape[1], training_set.class_start, weight, norms, start, row, projection)
+    )
+    return projection
 
 
 @dataclass(frozen=True)
@@ -195,88 +186,3 @@ class LeafTrainer:
         mean = self.weight[row[sign > 0.0]] @ features[sign > 0.0]
         length = np.linalg.norm(mean)
         return np.arange(X.shape[1]), weights + (mean_weight / length * mean if length > 0.0 else 0.0)
-
-
-def train_scorers(trainer: LeafTrainer, fold: Index) -> tuple[LeafScorers, float]:
-    """Choose by the rows of the first fold how far to trust the offset, then train on all rows.
-
-    Returns the scorers, and the smallest gap of the beam that costs the rows of the first fold next to nothing.
-    """
-    blend = fit_blend(trainer.pairs, trainer.importance)
-    asked = fold == 0
-    trial = replace(trainer, tol=max(trainer.tol, TRIAL_TOL))
-
-    def tried(trust: float, cost_factor: float) -> _Trial:
-        start = blend.times(trust)
-        return _Trial(start, cost_factor, _held_out_scores(trial, trial.scorers(start, cost_factor, ~asked), asked))
-
-    best = max([tried(trust, cost_factor) for trust, cost_factor in STARTS], key=lambda each: each.accuracy)
-    while best.starts_from_nothing and best.cost_factor < LARGEST_FACTOR:
-        larger = tried(0.0, COST_STEP * best.cost_factor)
-        if larger.accuracy < best.accuracy + STANDARD_ERROR / np.sqrt(len(best.scores.weight)):
-            break
-        best = larger
-    scores = best.scores
-    gap = next((gap for gap in GAPS if scores.accuracy(gap) >= best.accuracy - GAP_COST), GAPS[-1])
-    return trainer.scorers(best.start, best.cost_factor, temperature=scores.temperature()), gap
-
-
-@dataclass(frozen=True, eq=False)
-class _HeldOutScores:
-    """Scores of listed pairs, sorted by row; row r has ``start[r]:start[r + 1]``."""
-
-    start: Index
-    score: Array
-    path_score: npt.NDArray[np.float32]
-    is_own: npt.NDArray[np.bool_]
-    weight: Array
-
-    def accuracy(self, gap: float = np.inf) -> float:
-        """Return the weighted part of the rows whose own class scores highest among paths within the gap."""
-        if len(self.weight) == 0:
-            return 0.0
-        best_path = np.maximum.reduceat(self.path_score, self.start[:-1])
-        is_near = self.path_score >= np.repeat(best_path, np.diff(self.start)) - gap
-        score = np.where(is_near, self.score, -np.inf)
-        highest = np.maximum.reduceat(score, self.start[:-1])
-        own = np.where(self.is_own & is_near, score, -np.inf)
-        right = np.maximum.reduceat(own, self.start[:-1]) >= highest
-        return float(self.weight @ right / self.weight.sum())
-
-    def temperature(self) -> float:
-        """Return the factor of the scores whose softmax gives the rows' own classes most likelihood.
-
-        Only rows that list their own class can say; without any, scores stay as they are.
-        """
-        own_listed = np.logical_or.reduceat(self.is_own, self.start[:-1]) if len(self.weight) else np.zeros(0, bool)
-        if not own_listed.any():
-            return 1.0
-        return float(kernels.sigmoids.fit_temperature(self.start, self.score, self.is_own, self.weight * own_listed))
-
-
-@dataclass(frozen=True, eq=False)
-class _Trial:
-    """What scorers with a start and a factor of their C make of the held-out rows."""
-
-    start: Blend
-    cost_factor: float
-    scores: _HeldOutScores
-
-    @cached_property
-    def accuracy(self) -> float:
-        return self.scores.accuracy()
-
-    @property
-    def starts_from_nothing(self) -> bool:
-        return self.start.path_weight == 0.0
-
-
-def _held_out_scores(trainer: LeafTrainer, scorers: LeafScorers, asked: npt.NDArray[np.bool_]) -> _HeldOutScores:
-    pairs = trainer.pairs
-    start, pair, class_ = kernels.pairs.pairs_by_row(pairs.class_start, pairs.start, pairs.row, pairs.is_listed, asked)
-    row, score = pairs.row[pair], np.empty(len(pair))
-    kernels.ranking.pair_scores(layout(trainer.training_set.X), row, class_, scorers.arrays, score)
-    path_score = pairs.path_score[pair]
-    score += scorers.path_weight * path_score
-    is_own = (row >= pairs.class_start[class_]) & (row < pairs.class_start[class_ + 1])
-    return _HeldOutScores(start, score, path_score, is_own, trainer.importance[row[start[:-1]]])

@@ -16,9 +16,10 @@ from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training.calibration import fit_sigmoids, own_paths, path_scores
-from margintree.training.held_out import folds_of_rows, machines_without
-from margintree.training.leaf_scorers import LeafTrainer, pairs_of, train_scorers
+from margintree.training.held_out import deal_rows, machines_without
+from margintree.training.leaf_scorers import LeafTrainer, pairs_of
 from margintree.training.machines import Trainer
+from margintree.training.scorer_trials import train_scorers
 
 Index = npt.NDArray[np.int64]
 FOLD_TOL = 1e-2
@@ -62,13 +63,18 @@ def refine(
     class_start = trainer.training_set.class_start
     class_of_row = np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
     pairwise = rows.function is not None and rows.function.kernel == "precomputed"
-    fold = folds_of_rows(rows.X, class_start, how.n_folds, pairwise=pairwise)
-    is_new_class = _is_new_class(fold, class_of_row, how.n_folds)
+    fold, jury = deal_rows(rows.X, class_start, how.n_folds, pairwise=pairwise)
+    if how.shortlist == 0:
+        jury[:] = False
+    is_new_class = _is_new_class(fold, jury, class_of_row, how.n_folds)
     # Curves and shortlists do not need more than this of machines that are used for nothing else.
     trainer_of_folds = replace(trainer, tol=max(trainer.tol, FOLD_TOL))
     models = [
         rows.model(
-            [(tree, machines_without(trainer_of_folds, tree, fold == q, how.prune, n_threads)) for tree in trees]
+            [
+                (tree, machines_without(trainer_of_folds, tree, (fold == q) | jury, how.prune, n_threads))
+                for tree in trees
+            ]
         )
         for q in range(how.n_folds)
     ]
@@ -92,13 +98,13 @@ def refine(
         *(training_set, pairs, rows.weight, rows.importance, how.prune),
         *(trainer.tol, trainer.max_iter, trainer.seed, n_threads),
     )
-    return together, *train_scorers(leaf_trainer, fold)
+    return together, *train_scorers(leaf_trainer, jury)
 
 
-def _is_new_class(fold: Index, class_of_row: Index, n_folds: int) -> npt.NDArray[np.bool_]:
-    """Return whether the class of each row has no row outside the row's own fold."""
+def _is_new_class(fold: Index, jury: npt.NDArray[np.bool_], class_of_row: Index, n_folds: int) -> npt.NDArray[np.bool_]:
+    """Return whether the machines that are asked about a row have seen no row of its class."""
     counts = np.zeros((class_of_row[-1] + 1, n_folds), dtype=np.int64)
-    np.add.at(counts, (class_of_row, fold), 1)
+    np.add.at(counts, (class_of_row[~jury], fold[~jury]), 1)
     return np.asarray(counts[class_of_row, fold] == counts.sum(axis=1)[class_of_row])
 
 

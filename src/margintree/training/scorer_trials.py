@@ -1,0 +1,156 @@
+"""How scorers of leaves start, chosen by a jury of rows that nothing else in the trial has seen.
+
+The jury must be out of the fold machines, too. Rows on whose lists a class appears are its negatives: with a row in the
+training set of the machines that make the lists, the rows that resemble it are listed with its class, and scorers
+trained against just these would look bad at it, the worse the less they trust the offset. With a jury apart, what a
+trial says of a start is what new rows say of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import kernels
+from margintree.prediction.ranker import LeafScorers
+from margintree.solvers.linear_rows import layout
+from margintree.solvers.solution import Array
+from margintree.training.leaf_scorers import LeafTrainer, fit_blend, projections
+
+Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+# How far a scorer trusts the offset, and the factor of its C, in the order in which they are tried: from correcting a
+# little more than what separates the pairs best by itself, over learning most of it, to starting from nothing, one
+# class against the others on its shortlists, with ever larger C.
+STARTS = ((1.25, 1.0), (0.3, 4.0), (0.0, 2.0), (0.0, 16.0), (0.0, 128.0))
+# Of starts that are within half a standard error of the best, the first in this order is taken: sparser ones before others,
+# then the one that depends on nothing but the row before one that needs paths and means to stay what they are.
+PREFERENCE = (0, 2, 1, 3, 4)
+ENOUGH = 0.5
+# After two starts that are no better than the best before them, or one that is worse by so many standard errors, the
+# rest is not tried.
+HOPELESS = 3.0
+# Gaps to try, and what part of the jury a smaller one may lose.
+GAPS = (3.0, 4.0, 6.0, 8.0, 10.0)
+GAP_COST = 0.0005
+# Relative duality gap of scorers that only serve to choose.
+TRIAL_TOL = 1e-2
+
+
+def train_scorers(trainer: LeafTrainer, jury: Mask) -> tuple[LeafScorers, float]:
+    """Let the jury choose a start without its own rows, then train on all rows.
+
+    Returns the scorers, and the smallest gap of the beam that costs the jury next to nothing.
+    """
+    training_set, pairs = trainer.training_set, trainer.pairs
+    # The means, like everything else, are those of the other rows.
+    means_of_others = projections(training_set, np.where(jury, 0.0, trainer.weight), pairs.start, pairs.row)
+    without = replace(trainer, pairs=replace(pairs, projection=means_of_others), tol=max(trainer.tol, TRIAL_TOL))
+    blend = fit_blend(without.pairs, np.where(jury, 0.0, trainer.importance))
+
+    def tried(trust: float, cost_factor: float) -> Trial:
+        scorers = without.scorers(blend.times(trust), cost_factor, ~jury)
+        return Trial(trust, cost_factor, jury_scores(without, scorers, jury))
+
+    best = best_trial(tried)
+    gap = next((gap for gap in GAPS if best.scores.accuracy(gap) >= best.scores.accuracy() - GAP_COST), GAPS[-1])
+    start = fit_blend(pairs, trainer.importance).times(best.trust)
+    return trainer.scorers(start, best.cost_factor, temperature=best.scores.temperature()), gap
+
+
+def best_trial(tried: "Callable[[float, float], Trial]") -> "Trial":
+    """Go through the starts as long as there is hope, and take the preferred one of the best."""
+    trials = [tried(*STARTS[0])]
+    top, n_misses = trials[0], 0
+    for start in STARTS[1:]:
+        trials.append(tried(*start))
+        gain, error = trials[-1].gain_over(top)
+        if gain > 0.0:
+            top = trials[-1]
+            continue
+        n_misses += 1
+        if n_misses == 2 or gain < -HOPELESS * error:
+            break
+    for number in PREFERENCE:
+        if number < len(trials):
+            loss, error = top.gain_over(trials[number])
+            if loss <= ENOUGH * error:
+                return trials[number]
+    return top
+
+
+@dataclass(frozen=True, eq=False)
+class JuryScores:
+    """Scores of listed pairs, sorted by row; row r has ``start[r]:start[r + 1]``."""
+
+    start: Index
+    score: Array
+    path_score: npt.NDArray[np.float32]
+    is_own: Mask
+    weight: Array
+
+    def is_right(self, gap: float = np.inf) -> Mask:
+        """Return for which rows the own class scores highest among paths within the gap."""
+        if len(self.weight) == 0:
+            return np.zeros(0, dtype=np.bool_)
+        best_path = np.maximum.reduceat(self.path_score, self.start[:-1])
+        is_near = self.path_score >= np.repeat(best_path, np.diff(self.start)) - gap
+        score = np.where(is_near, self.score, -np.inf)
+        highest = np.maximum.reduceat(score, self.start[:-1])
+        own = np.where(self.is_own & is_near, score, -np.inf)
+        return np.asarray(np.maximum.reduceat(own, self.start[:-1]) >= highest)
+
+    def accuracy(self, gap: float = np.inf) -> float:
+        """Return the weighted part of the rows that are right."""
+        return float(self.weight @ self.is_right(gap) / self.weight.sum()) if self.weight.any() else 0.0
+
+    def temperature(self) -> float:
+        """Return the factor of the scores whose softmax gives the rows' own classes most likelihood.
+
+        Only rows that list their own class can say; without any, scores stay as they are.
+        """
+        own_listed = np.logical_or.reduceat(self.is_own, self.start[:-1]) if len(self.weight) else np.zeros(0, bool)
+        if not own_listed.any():
+            return 1.0
+        return float(kernels.sigmoids.fit_temperature(self.start, self.score, self.is_own, self.weight * own_listed))
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What scorers with a start and a factor of their C make of the jury."""
+
+    trust: float
+    cost_factor: float
+    scores: JuryScores
+
+    @cached_property
+    def is_right(self) -> Mask:
+        """For each row of the jury."""
+        return self.scores.is_right()
+
+    def gain_over(self, other: "Trial") -> tuple[float, float]:
+        """Return by how much more of the jury is right than in another trial, and the standard error of that.
+
+        The error is that of trials without a difference, as in McNemar's test: one row more is no evidence.
+        """
+        weight = self.scores.weight
+        if not weight.any():
+            return 0.0, 0.0
+        difference = self.is_right.astype(float) - other.is_right
+        gain = float(weight @ difference / weight.sum())
+        return gain, float(np.linalg.norm(weight * difference) / weight.sum())
+
+
+def jury_scores(trainer: LeafTrainer, scorers: LeafScorers, jury: Mask) -> JuryScores:
+    """Return what the scorers say of the classes on the lists of the jury."""
+    pairs = trainer.pairs
+    start, pair, class_ = kernels.pairs.pairs_by_row(pairs.class_start, pairs.start, pairs.row, pairs.is_listed, jury)
+    row, score = pairs.row[pair], np.empty(len(pair))
+    kernels.ranking.pair_scores(layout(trainer.training_set.X), row, class_, scorers.arrays, score)
+    path_score = pairs.path_score[pair]
+    score += scorers.path_weight * path_score
+    is_own = (row >= pairs.class_start[class_]) & (row < pairs.class_start[class_ + 1])
+    return JuryScores(start, score, path_score, is_own, trainer.importance[row[start[:-1]]])

@@ -1,0 +1,151 @@
+"""The jury: what a trial must not know of it, that new rows agree with it, and what it chooses."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from margintree import MarginTreeClassifier
+from margintree.solvers.training_set import LinearTrainingSet
+from margintree.training import refinement, scorer_trials
+from margintree.training.held_out import deal_rows
+from margintree.training.leaf_scorers import LeafTrainer, pairs_of
+from margintree.training.scorer_trials import GAPS, STARTS, JuryScores, Trial, best_trial, train_scorers
+
+N_CLASSES, PER_CLASS = 6, 14
+JURY = np.arange(N_CLASSES * PER_CLASS) % 7 == 0
+
+
+def leaf_trainer(*, signal=1.0, noise=1.0, spread=1.0, change=None, seed=0):
+    """Return a trainer whose path scores know the own class by ``signal``; all classes are listed."""
+    random = np.random.default_rng(seed)
+    class_of_row = np.repeat(np.arange(N_CLASSES), PER_CLASS)
+    X = random.normal(size=(N_CLASSES, 5))[class_of_row] + spread * random.normal(size=(len(class_of_row), 5))
+    scores = noise * random.normal(size=(len(X), N_CLASSES)) - 2.0
+    own = np.arange(len(X)), class_of_row
+    scores[own] += signal
+    X, weight = X if change is None else change(X), np.ones(len(X))
+    training_set = LinearTrainingSet(X, np.arange(0, len(X) + 1, PER_CLASS), weight, weight, fit_intercept=True)
+    listed = np.tile(np.arange(N_CLASSES), (len(X), 1))
+    pairs = pairs_of(training_set, weight, listed, scores, scores[own])
+    return LeafTrainer(training_set, pairs, weight, weight, 0.0, 1e-8, 100_000, 0, 1)
+
+
+def test_scorers_of_a_trial_do_not_change_with_the_rows_of_the_jury(monkeypatch):
+    found = []
+
+    def kept(trainer, scorers, jury):
+        found.append(scorers)
+        return scorer_scores(trainer, scorers, jury)
+
+    scorer_scores = scorer_trials.jury_scores
+    monkeypatch.setattr(scorer_trials, "jury_scores", kept)
+    monkeypatch.setattr(scorer_trials, "best_trial", lambda tried: tuple(itertools.starmap(tried, STARTS))[1])
+    final = []
+    for change in (None, lambda X: np.where(JURY[:, None], -10.0 * X, X)):
+        final.append(train_scorers(leaf_trainer(change=change), JURY)[0])
+    assert len(found) == 2 * len(STARTS)
+    for one, other in zip(found[: len(STARTS)], found[len(STARTS) :], strict=True):
+        np.testing.assert_array_equal(one.table.cells, other.table.cells)
+        np.testing.assert_array_equal(one.table.scale, other.table.scale)
+        assert one.path_weight == other.path_weight
+    # Those that are kept know all rows.
+    assert final[0].path_weight != final[1].path_weight
+
+
+def words_of_classes(n_classes, per_class, random):
+    """Return bags of words that classes own or share with a group of ten, under noise."""
+    y = np.repeat(np.arange(n_classes), per_class)
+    own = random.integers(600, size=(n_classes, 6))
+    shared = random.integers(600, size=(n_classes // 10, 6))
+    draws = random.integers(600, size=(len(y), 20))
+    draws[:, :2] = own[y[:, None], random.integers(6, size=(len(y), 2))]
+    draws[:, 3:8] = shared[y[:, None] // 10, random.integers(6, size=(len(y), 5))]
+    X = np.zeros((len(y), 600))
+    np.add.at(X, (np.arange(len(y))[:, None], draws), 1.0)
+    return sp.csr_array(X / np.linalg.norm(X, axis=1, keepdims=True)), y
+
+
+@pytest.mark.parametrize("start", [STARTS[0], STARTS[1], STARTS[2]], ids=["trusting", "less so", "from nothing"])
+def test_new_rows_agree_with_the_jury(monkeypatch, start):
+    """A jury that machines of other folds have seen is harder on the scorers than new rows are."""
+    X, y = words_of_classes(60, 50, np.random.default_rng(0))
+    is_new = np.tile(np.arange(50) >= 20, 60)
+    X, y, X_new, y_new = X[~is_new], y[~is_new], X[is_new], y[is_new]
+    said = []
+
+    def only(tried):
+        said.append(tried(*start).scores.accuracy())
+        return tried(*start)
+
+    monkeypatch.setattr(scorer_trials, "best_trial", only)
+    parameters = {"calibration_folds": 2, "walk": "all", "shortlist": 10, "random_state": 0}
+    truth = MarginTreeClassifier(**parameters).fit(X, y).score(X_new, y_new)
+    machines_without, (fold, jury) = refinement.machines_without, deal_rows(X, np.arange(0, 1201, 20), 2)
+
+    def only_without_the_fold(trainer, tree, left_out, *rest):
+        return machines_without(trainer, tree, fold == fold[left_out & ~jury][0], *rest)
+
+    monkeypatch.setattr(refinement, "machines_without", only_without_the_fold)
+    MarginTreeClassifier(**parameters).fit(X, y)
+    assert said[0] == pytest.approx(truth, abs=0.05)
+    assert said[1] < said[0]
+
+
+def trial_of(is_right, start):
+    """Return a trial in which just these rows are right."""
+    n_rows = len(is_right)
+    score = np.column_stack([np.where(is_right, 1.0, -1.0), np.zeros(n_rows)]).ravel()
+    is_own = np.tile([True, False], n_rows)
+    pair_start = np.arange(0, 2 * n_rows + 1, 2)
+    return Trial(*start, JuryScores(pair_start, score, np.zeros(2 * n_rows, np.float32), is_own, np.ones(n_rows)))
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected", "n_tried"),
+    [
+        ([60, 50, 90, 90, 90], 0, 2),  # one that loses by far ends it
+        ([60, 58, 59, 90, 90], 0, 3),  # two that gain nothing end it
+        ([60, 58, 70, 69, 68], 2, 4),  # one that gains nothing does not
+        ([60, 80, 40, 90, 90], 1, 3),
+        ([60, 70, 70, 71, 70], 2, 5),  # nearly equal ones: nothing but the row
+        ([60, 61, 61, 61, 61], 0, 4),  # a gain of one row is within the error
+        ([50, 60, 70, 80, 90], 4, 5),
+    ],
+)
+def test_the_preferred_start_within_a_standard_error_of_the_best_is_taken(counts, expected, n_tried):
+    tried = []
+
+    def trial(*start):
+        tried.append(start)
+        return trial_of(np.arange(100) < counts[STARTS.index(start)], start)
+
+    best = best_trial(trial)
+    assert (best.trust, best.cost_factor) == STARTS[expected]
+    assert len(tried) == n_tried
+
+
+def test_the_gain_and_its_error_are_those_of_paired_rows():
+    random = np.random.default_rng(0)
+    one, other = (trial_of(random.random(500) < 0.7, STARTS[0]) for _ in range(2))
+    difference = one.is_right.astype(float) - other.is_right
+    gain, error = one.gain_over(other)
+    assert gain == pytest.approx(difference.mean())
+    assert error == pytest.approx(np.sqrt(np.square(difference).mean() / 500))
+
+
+def test_without_a_jury_the_first_start_is_taken():
+    empty = JuryScores(np.zeros(1, np.int64), np.zeros(0), np.zeros(0, np.float32), np.zeros(0, bool), np.zeros(0))
+    best = best_trial(lambda *start: Trial(*start, empty))
+    assert (best.trust, best.cost_factor) == STARTS[0]
+    assert best.scores.temperature() == 1.0
+
+
+def test_the_gap_is_the_smallest_that_costs_next_to_nothing():
+    # Where paths say nothing a narrow gap would throw away what the scorers find; where they are sure it costs nothing.
+    gaps = [
+        train_scorers(leaf_trainer(signal=signal, spread=0.2, noise=5.0, seed=seed), JURY)[1]
+        for signal, seed in itertools.product((0.0, 30.0), range(3))
+    ]
+    assert min(gaps[:3]) > GAPS[0] == max(gaps[3:])
