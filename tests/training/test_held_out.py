@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from margintree import ClassTree
 from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.held_out import ROWS_PER_JUROR, deal_rows, machines_without
+from margintree.training.held_out import N_JURIES, deal_rows, machines_without
 from margintree.training.machines import Trainer
 
 
@@ -65,15 +65,16 @@ def test_classes_of_one_row_do_not_all_fall_into_one_fold():
 
 
 @pytest.mark.parametrize("n_folds", [2, 3, 5])
-def test_the_jury_is_a_part_of_every_fold_of_every_class_and_of_few_small_classes(n_folds):
-    per_class = 10 * ROWS_PER_JUROR * n_folds
+def test_every_jury_is_a_part_of_every_fold_of_every_class_and_takes_the_only_row_of_few(n_folds):
+    per_class = 10 * N_JURIES * n_folds
     X = np.random.default_rng(0).normal(size=(4 * per_class, 2))
     fold, jury = deal_rows(X, per_class * np.arange(5), n_folds)
     for k in range(4):
         of_class = slice(k * per_class, (k + 1) * per_class)
-        np.testing.assert_array_equal(np.bincount(fold[of_class][jury[of_class]]), n_folds * [10])
-    # Of classes with one row, one in seven loses it.
-    assert deal_rows(X[:70], np.arange(71), n_folds)[1].sum() == 70 / ROWS_PER_JUROR
+        seats = np.bincount(fold[of_class] * N_JURIES + jury[of_class])
+        np.testing.assert_array_equal(seats, n_folds * N_JURIES * [10])
+    of_small_classes = deal_rows(X[:70], np.arange(71), n_folds)[1]
+    np.testing.assert_array_equal(np.bincount(of_small_classes), N_JURIES * [70 / N_JURIES])
 
 
 @given(seed=st.integers(0, 10**6))

@@ -11,7 +11,16 @@ from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training import refinement, scorer_trials
 from margintree.training.held_out import deal_rows
 from margintree.training.leaf_scorers import LeafTrainer, pairs_of
-from margintree.training.scorer_trials import GAPS, STARTS, JuryScores, Trial, best_trial, train_scorers
+from margintree.training.scorer_trials import (
+    GAPS,
+    STARTS,
+    Hearing,
+    JuryScores,
+    Trial,
+    best_trial,
+    together,
+    train_scorers,
+)
 
 N_CLASSES, PER_CLASS = 6, 14
 JURY = np.arange(N_CLASSES * PER_CLASS) % 7 == 0
@@ -44,7 +53,8 @@ def test_scorers_of_a_trial_do_not_change_with_the_rows_of_the_jury(monkeypatch)
     monkeypatch.setattr(scorer_trials, "best_trial", lambda tried: tuple(itertools.starmap(tried, STARTS))[1])
     final = []
     for change in (None, lambda X: np.where(JURY[:, None], -10.0 * X, X)):
-        final.append(train_scorers(leaf_trainer(change=change), JURY)[0])
+        trainer = leaf_trainer(change=change)
+        final.append(train_scorers(trainer, [Hearing(trainer, JURY)])[0])
     assert len(found) == 2 * len(STARTS)
     for one, other in zip(found[: len(STARTS)], found[len(STARTS) :], strict=True):
         np.testing.assert_array_equal(one.table.cells, other.table.cells)
@@ -80,17 +90,20 @@ def test_new_rows_agree_with_the_jury(monkeypatch, start):
         return tried(*start)
 
     monkeypatch.setattr(scorer_trials, "best_trial", only)
-    parameters = {"calibration_folds": 2, "walk": "all", "shortlist": 10, "random_state": 0}
+    parameters = {"walk": "all", "shortlist": 10, "random_state": 0}
     truth = MarginTreeClassifier(**parameters).fit(X, y).score(X_new, y_new)
-    machines_without, (fold, jury) = refinement.machines_without, deal_rows(X, np.arange(0, 1201, 20), 2)
+    assert truth - 0.08 < said[0] < truth
+    machines_without, (fold, _) = refinement.machines_without, deal_rows(X, np.arange(0, 1201, 20), 5)
 
     def only_without_the_fold(trainer, tree, left_out, *rest):
-        return machines_without(trainer, tree, fold == fold[left_out & ~jury][0], *rest)
+        # All of the fold is left out, of the others a jury.
+        (number,) = (q for q in range(5) if left_out[fold == q].all())
+        return machines_without(trainer, tree, fold == number, *rest)
 
     monkeypatch.setattr(refinement, "machines_without", only_without_the_fold)
     MarginTreeClassifier(**parameters).fit(X, y)
-    assert said[0] == pytest.approx(truth, abs=0.05)
-    assert said[1] < said[0]
+    # Machines and scorers with a seventh of the rows more are better; with the jury's own rows they look worse.
+    assert said[1] < said[0] - 0.02
 
 
 def trial_of(is_right, start):
@@ -105,12 +118,12 @@ def trial_of(is_right, start):
 @pytest.mark.parametrize(
     ("counts", "expected", "n_tried"),
     [
-        ([60, 50, 90, 90, 90], 0, 2),  # one that loses by far ends it
+        ([60, 30, 90, 90, 90], 0, 2),  # one that loses by far ends it
         ([60, 58, 59, 90, 90], 0, 3),  # two that gain nothing end it
         ([60, 58, 70, 69, 68], 2, 4),  # one that gains nothing does not
         ([60, 80, 40, 90, 90], 1, 3),
         ([60, 70, 70, 71, 70], 2, 5),  # nearly equal ones: nothing but the row
-        ([60, 61, 61, 61, 61], 0, 4),  # a gain of one row is within the error
+        ([60, 61, 61, 61, 61], 0, 4),  # so is a small gain
         ([50, 60, 70, 80, 90], 4, 5),
     ],
 )
@@ -119,7 +132,9 @@ def test_the_preferred_start_within_a_standard_error_of_the_best_is_taken(counts
 
     def trial(*start):
         tried.append(start)
-        return trial_of(np.arange(100) < counts[STARTS.index(start)], start)
+        number = STARTS.index(start)
+        # Each is right on other rows, so that a difference of one row is far within the error.
+        return trial_of((np.arange(100) + 7 * number) % 100 < counts[number], start)
 
     best = best_trial(trial)
     assert (best.trust, best.cost_factor) == STARTS[expected]
@@ -145,7 +160,37 @@ def test_without_a_jury_the_first_start_is_taken():
 def test_the_gap_is_the_smallest_that_costs_next_to_nothing():
     # Where paths say nothing a narrow gap would throw away what the scorers find; where they are sure it costs nothing.
     gaps = [
-        train_scorers(leaf_trainer(signal=signal, spread=0.2, noise=5.0, seed=seed), JURY)[1]
-        for signal, seed in itertools.product((0.0, 30.0), range(3))
+        train_scorers(trainer, [Hearing(trainer, JURY)])[1]
+        for trainer in (
+            leaf_trainer(signal=signal, spread=0.2, noise=5.0, seed=seed)
+            for signal, seed in itertools.product((0.0, 30.0), range(3))
+        )
     ]
     assert min(gaps[:3]) > GAPS[0] == max(gaps[3:])
+
+
+def test_juries_are_heard_together():
+    random = np.random.default_rng(1)
+    parts = [trial_of(random.random(n) < 0.5, STARTS[0]).scores for n in (5, 1, 9)]
+    everyone = together(parts)
+    np.testing.assert_array_equal(everyone.is_right(), np.concatenate([part.is_right() for part in parts]))
+    assert everyone.accuracy() == pytest.approx(np.concatenate([part.is_right() for part in parts]).mean())
+
+
+@pytest.mark.parametrize(("per_class", "n_heard"), [(20, 7), (1000, 2), (2400, 1)])
+def test_small_sets_hear_more_juries(monkeypatch, per_class, n_heard):
+    heard = []
+
+    def counted(trainer, hearings):
+        heard.extend(hearings)
+        return train_scorers(trainer, hearings)
+
+    monkeypatch.setattr(refinement, "train_scorers", counted)
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(4), per_class)
+    X = random.normal(size=(4, 3))[y] + 0.5 * random.normal(size=(len(y), 3))
+    MarginTreeClassifier(calibration_folds=2, tol=0.1, random_state=0).fit(X, y)
+    assert len(heard) == n_heard
+    # No row is heard twice.
+    assert np.sum([hearing.jury for hearing in heard], axis=0).max() == 1
+    assert np.sum([hearing.jury for hearing in heard]) >= min(1000, len(y))

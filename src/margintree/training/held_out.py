@@ -17,27 +17,25 @@ from margintree.worker_threads import in_threads
 Index = npt.NDArray[np.int64]
 
 
-# One row in so many is of the jury. Prime to two and three, so that the jury of a class comes from all folds.
-ROWS_PER_JUROR = 7
+# Juries to which rows are dealt. Prime to two, three and five, so that the jury of a class comes from all folds.
+N_JURIES = 7
 
 
-def deal_rows(
-    X: Any, class_start: Index, n_folds: int, *, pairwise: bool = False
-) -> tuple[Index, npt.NDArray[np.bool_]]:
-    """Deal the rows of each class out to folds; return the fold of each row, and which of them are of the jury.
+def deal_rows(X: Any, class_start: Index, n_folds: int, *, pairwise: bool = False) -> tuple[Index, Index]:
+    """Deal the rows of each class out to folds and to juries; return the numbers of both for each row.
 
     The order in which they are dealt follows from what the rows hold, and equal rows stay together: a row that
     stands there twice, or in another place, gives the same folds as one of weight 2. Of a matrix of kernel values
     only the set of values in a row is looked at, which does not change when rows are repeated.
     """
     digests = np.array([_digest(content) for content in _contents(X, pairwise)], dtype=np.uint64)
-    fold, jury = np.empty(len(digests), dtype=np.int64), np.empty(len(digests), dtype=np.bool_)
+    fold, jury = np.empty(len(digests), dtype=np.int64), np.empty(len(digests), dtype=np.int64)
     for k in range(len(class_start) - 1):
         part = slice(class_start[k], class_start[k + 1])
         _, rank = np.unique(digests[part], return_inverse=True)
-        # Small classes do not all lose their only row in the same fold, or to the jury.
+        # Small classes do not all lose their only row to the same fold or jury.
         fold[part] = (rank + k) % n_folds
-        jury[part] = (rank + k + 1) % ROWS_PER_JUROR == 0
+        jury[part] = (rank + k + 1) % N_JURIES
     return fold, jury
 
 

@@ -1,5 +1,6 @@
 """What a grown tree needs beyond its machines: calibrated sigmoids and, where asked for, scorers of its leaves."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,13 +17,15 @@ from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training.calibration import fit_sigmoids, own_paths, path_scores
-from margintree.training.held_out import deal_rows, machines_without
+from margintree.training.held_out import N_JURIES, deal_rows, machines_without
 from margintree.training.leaf_scorers import LeafTrainer, pairs_of
 from margintree.training.machines import Trainer
-from margintree.training.scorer_trials import train_scorers
+from margintree.training.scorer_trials import Hearing, train_scorers
 
 Index = npt.NDArray[np.int64]
 FOLD_TOL = 1e-2
+# Juries are heard until so many rows have been; with fewer, a difference of one in a hundred drowns in chance.
+ENOUGH_JURORS = 1000
 Grown = Sequence[tuple[ClassTree, Sequence[NodeClassifier]]]
 
 
@@ -60,19 +63,50 @@ def refine(
     trainer: Trainer, rows: RefiningRows, trees: Sequence[ClassTree], how: Refinement, n_threads: int
 ) -> tuple[Sigmoids, LeafScorers | None, float]:
     """Return the sigmoids of all nodes of all trees, the scorers, and a gap of the beam that serves them."""
+    pairwise = rows.function is not None and rows.function.kernel == "precomputed"
+    fold, jury = deal_rows(rows.X, trainer.training_set.class_start, how.n_folds, pairwise=pairwise)
+
+    def held_out(left_out: npt.NDArray[np.bool_]) -> tuple[Sigmoids, LeafTrainer | None]:
+        return _held_out(trainer, rows, trees, how, fold, left_out, n_threads)
+
+    nobody = np.zeros(len(fold), dtype=np.bool_)
+    if how.shortlist == 0:
+        return held_out(nobody)[0], None, how.gap
+    hearings = []
+    n_juries = min(N_JURIES, math.ceil(ENOUGH_JURORS * N_JURIES / len(fold)))
+    for number in range(n_juries):
+        sigmoids, leaf_trainer = held_out(jury == number)
+        assert leaf_trainer is not None
+        hearings.append(Hearing(leaf_trainer, jury == number))
+    if n_juries > 1:
+        # Where rows are few, machines without a jury are worth their time.
+        sigmoids, leaf_trainer = held_out(nobody)
+    assert leaf_trainer is not None
+    return sigmoids, *train_scorers(leaf_trainer, hearings)
+
+
+def _held_out(
+    trainer: Trainer,
+    rows: RefiningRows,
+    trees: Sequence[ClassTree],
+    how: Refinement,
+    fold: Index,
+    left_out: npt.NDArray[np.bool_],
+    n_threads: int,
+) -> tuple[Sigmoids, LeafTrainer | None]:
+    """Ask machines without each fold about its rows, none of them having seen the rows left out of all.
+
+    Returns sigmoids fitted to what they say and, where shortlists are asked for, a trainer of scorers.
+    """
     class_start = trainer.training_set.class_start
     class_of_row = np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
-    pairwise = rows.function is not None and rows.function.kernel == "precomputed"
-    fold, jury = deal_rows(rows.X, class_start, how.n_folds, pairwise=pairwise)
-    if how.shortlist == 0:
-        jury[:] = False
-    is_new_class = _is_new_class(fold, jury, class_of_row, how.n_folds)
+    is_new_class = _is_new_class(fold, left_out, class_of_row, how.n_folds)
     # Curves and shortlists do not need more than this of machines that are used for nothing else.
     trainer_of_folds = replace(trainer, tol=max(trainer.tol, FOLD_TOL))
     models = [
         rows.model(
             [
-                (tree, machines_without(trainer_of_folds, tree, (fold == q) | jury, how.prune, n_threads))
+                (tree, machines_without(trainer_of_folds, tree, (fold == q) | left_out, how.prune, n_threads))
                 for tree in trees
             ]
         )
@@ -84,7 +118,7 @@ def refine(
         sigmoids.append(fit_sigmoids(tree, paths[t], rows.importance, is_new_class))
     together = Sigmoids(np.concatenate([s.slope for s in sigmoids]), np.concatenate([s.shift for s in sigmoids]))
     if how.shortlist == 0:
-        return together, None, how.gap
+        return together, None
     training_set = trainer.training_set
     assert isinstance(training_set, LinearTrainingSet)
     own = np.mean([path_scores(p, s) for p, s in zip(paths, sigmoids, strict=True)], axis=0)
@@ -93,18 +127,18 @@ def refine(
     listed, scores = _shortlists(rows, models, together, fold, how)
     del models
     pairs = pairs_of(training_set, rows.weight, listed, scores, own)
-    del listed, scores
-    leaf_trainer = LeafTrainer(
+    return together, LeafTrainer(
         *(training_set, pairs, rows.weight, rows.importance, how.prune),
         *(trainer.tol, trainer.max_iter, trainer.seed, n_threads),
     )
-    return together, *train_scorers(leaf_trainer, jury)
 
 
-def _is_new_class(fold: Index, jury: npt.NDArray[np.bool_], class_of_row: Index, n_folds: int) -> npt.NDArray[np.bool_]:
+def _is_new_class(
+    fold: Index, left_out: npt.NDArray[np.bool_], class_of_row: Index, n_folds: int
+) -> npt.NDArray[np.bool_]:
     """Return whether the machines that are asked about a row have seen no row of its class."""
     counts = np.zeros((class_of_row[-1] + 1, n_folds), dtype=np.int64)
-    np.add.at(counts, (class_of_row[~jury], fold[~jury]), 1)
+    np.add.at(counts, (class_of_row[~left_out], fold[~left_out]), 1)
     return np.asarray(counts[class_of_row, fold] == counts.sum(axis=1)[class_of_row])
 
 

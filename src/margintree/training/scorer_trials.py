@@ -1,12 +1,12 @@
-"""How scorers of leaves start, chosen by a jury of rows that nothing else in the trial has seen.
+"""How scorers of leaves start, chosen by juries of rows that nothing else in the trial has seen.
 
-The jury must be out of the fold machines, too. Rows on whose lists a class appears are its negatives: with a row in the
+A jury must be out of the fold machines, too. Rows on whose lists a class appears are its negatives: with a row in the
 training set of the machines that make the lists, the rows that resemble it are listed with its class, and scorers
 trained against just these would look bad at it, the worse the less they trust the offset. With a jury apart, what a
 trial says of a start is what new rows say of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from margintree import kernels
 from margintree.prediction.ranker import LeafScorers
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.solution import Array
-from margintree.training.leaf_scorers import LeafTrainer, fit_blend, projections
+from margintree.training.leaf_scorers import Blend, LeafTrainer, fit_blend, projections
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -26,8 +26,8 @@ Mask = npt.NDArray[np.bool_]
 # little more than what separates the pairs best by itself, over learning most of it, to starting from nothing, one
 # class against the others on its shortlists, with ever larger C.
 STARTS = ((1.25, 1.0), (0.3, 4.0), (0.0, 2.0), (0.0, 16.0), (0.0, 128.0))
-# Of starts that are within half a standard error of the best, the first in this order is taken: sparser ones before others,
-# then the one that depends on nothing but the row before one that needs paths and means to stay what they are.
+# Of starts that are within half a standard error of the best, the first in this order is taken: sparser ones before
+# others, then the one that depends on nothing but the row before one that needs paths and means to stay what they are.
 PREFERENCE = (0, 2, 1, 3, 4)
 ENOUGH = 0.5
 # After two starts that are no better than the best before them, or one that is worse by so many standard errors, the
@@ -40,24 +40,44 @@ GAP_COST = 0.0005
 TRIAL_TOL = 1e-2
 
 
-def train_scorers(trainer: LeafTrainer, jury: Mask) -> tuple[LeafScorers, float]:
-    """Let the jury choose a start without its own rows, then train on all rows.
+@dataclass(frozen=True, eq=False)
+class Hearing:
+    """A jury, and the trainer whose pairs come from machines that have not seen it."""
 
-    Returns the scorers, and the smallest gap of the beam that costs the jury next to nothing.
+    trainer: LeafTrainer
+    jury: Mask
+
+    @cached_property
+    def trainer_without(self) -> LeafTrainer:
+        """The trainer as it is when the means, too, are those of the other rows."""
+        trainer, pairs = self.trainer, self.trainer.pairs
+        seen = np.where(self.jury, 0.0, trainer.weight)
+        means_of_others = projections(trainer.training_set, seen, pairs.start, pairs.row)
+        return replace(trainer, pairs=replace(pairs, projection=means_of_others), tol=max(trainer.tol, TRIAL_TOL))
+
+    @cached_property
+    def blend(self) -> Blend:
+        """The blend of the other rows."""
+        return fit_blend(self.trainer_without.pairs, np.where(self.jury, 0.0, self.trainer.importance))
+
+    def scores(self, trust: float, cost_factor: float) -> "JuryScores":
+        """Return what the jury gets from scorers that are trained without it."""
+        scorers = self.trainer_without.scorers(self.blend.times(trust), cost_factor, ~self.jury)
+        return jury_scores(self.trainer_without, scorers, self.jury)
+
+
+def train_scorers(trainer: LeafTrainer, hearings: Sequence[Hearing]) -> tuple[LeafScorers, float]:
+    """Let the juries choose a start, then train on all rows.
+
+    Returns the scorers, and the smallest gap of the beam that costs the juries next to nothing.
     """
-    training_set, pairs = trainer.training_set, trainer.pairs
-    # The means, like everything else, are those of the other rows.
-    means_of_others = projections(training_set, np.where(jury, 0.0, trainer.weight), pairs.start, pairs.row)
-    without = replace(trainer, pairs=replace(pairs, projection=means_of_others), tol=max(trainer.tol, TRIAL_TOL))
-    blend = fit_blend(without.pairs, np.where(jury, 0.0, trainer.importance))
 
     def tried(trust: float, cost_factor: float) -> Trial:
-        scorers = without.scorers(blend.times(trust), cost_factor, ~jury)
-        return Trial(trust, cost_factor, jury_scores(without, scorers, jury))
+        return Trial(trust, cost_factor, together([hearing.scores(trust, cost_factor) for hearing in hearings]))
 
     best = best_trial(tried)
     gap = next((gap for gap in GAPS if best.scores.accuracy(gap) >= best.scores.accuracy() - GAP_COST), GAPS[-1])
-    start = fit_blend(pairs, trainer.importance).times(best.trust)
+    start = fit_blend(trainer.pairs, trainer.importance).times(best.trust)
     return trainer.scorers(start, best.cost_factor, temperature=best.scores.temperature()), gap
 
 
@@ -118,9 +138,22 @@ class JuryScores:
         return float(kernels.sigmoids.fit_temperature(self.start, self.score, self.is_own, self.weight * own_listed))
 
 
+def together(parts: Sequence[JuryScores]) -> JuryScores:
+    """Return the scores of all juries, one behind another."""
+    ends = np.cumsum([part.start[-1] for part in parts])
+    start = [part.start[:-1] + end - part.start[-1] for part, end in zip(parts, ends, strict=True)]
+    return JuryScores(
+        np.concatenate([*start, ends[-1:]]),
+        np.concatenate([part.score for part in parts]),
+        np.concatenate([part.path_score for part in parts]),
+        np.concatenate([part.is_own for part in parts]),
+        np.concatenate([part.weight for part in parts]),
+    )
+
+
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """What scorers with a start and a factor of their C make of the jury."""
+    """What scorers with a start and a factor of their C make of the juries."""
 
     trust: float
     cost_factor: float
