@@ -10,7 +10,7 @@ from margintree import MarginTreeClassifier
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training import refinement, scorer_trials
 from margintree.training.held_out import deal_rows
-from margintree.training.leaf_scorers import LeafTrainer, pairs_of
+from margintree.training.leaf_scorers import LeafTrainer, fit_blend, pairs_of
 from margintree.training.scorer_trials import (
     GAPS,
     STARTS,
@@ -41,27 +41,43 @@ def leaf_trainer(*, signal=1.0, noise=1.0, spread=1.0, change=None, seed=0):
     return LeafTrainer(training_set, pairs, weight, weight, 0.0, 1e-8, 100_000, 0, 1)
 
 
-def test_scorers_of_a_trial_do_not_change_with_the_rows_of_the_jury(monkeypatch):
+def test_scores_of_a_trial_do_not_change_with_the_rows_of_the_jury(monkeypatch):
+    """Scorers are compared by what they would give to the rows as they were."""
     found = []
 
-    def kept(trainer, scorers, jury):
+    def kept(rows, row_index, classes, scorers, result):
         found.append(scorers)
-        return scorer_scores(trainer, scorers, jury)
+        result[:] = 0.0
 
-    scorer_scores = scorer_trials.jury_scores
-    monkeypatch.setattr(scorer_trials, "jury_scores", kept)
-    monkeypatch.setattr(scorer_trials, "best_trial", lambda tried: tuple(itertools.starmap(tried, STARTS))[1])
-    final = []
-    for change in (None, lambda X: np.where(JURY[:, None], -10.0 * X, X)):
-        trainer = leaf_trainer(change=change)
-        final.append(train_scorers(trainer, [Hearing(trainer, JURY)])[0])
+    monkeypatch.setattr(scorer_trials.kernels.ranking, "pair_scores", kept)
+    blends, change = [], lambda X: np.where(JURY[:, None], -10.0 * X, X)
+    for trainer in (leaf_trainer(), leaf_trainer(change=change)):
+        hearing = Hearing(trainer, JURY)
+        blends.append((hearing.blend, fit_blend(trainer.pairs, trainer.importance)))
+        for start in STARTS:
+            hearing.scores(*start)
     assert len(found) == 2 * len(STARTS)
     for one, other in zip(found[: len(STARTS)], found[len(STARTS) :], strict=True):
-        np.testing.assert_array_equal(one.table.cells, other.table.cells)
-        np.testing.assert_array_equal(one.table.scale, other.table.scale)
-        assert one.path_weight == other.path_weight
+        for a, b in zip(one[0] + one[1:3], other[0] + other[1:3], strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert blends[0][0] == blends[1][0]
     # Those that are kept know all rows.
-    assert final[0].path_weight != final[1].path_weight
+    assert blends[0][1] != blends[1][1]
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 100])
+def test_the_jury_gets_the_scores_that_all_scorers_together_give(monkeypatch, at_once):
+    monkeypatch.setattr(scorer_trials, "CLASSES_AT_ONCE", at_once)
+    hearing = Hearing(leaf_trainer(), JURY)
+    trainer, start = hearing.trainer_without, hearing.blend.times(0.3)
+    weights = np.zeros((N_CLASSES, 5))
+    for k, scorer in enumerate(trainer.train(start, 4.0, ~JURY)):
+        weights[k, scorer.columns] = scorer.weights
+    scores = hearing.scores(0.3, 4.0)
+    rows = np.flatnonzero(JURY)
+    path_scores = scores.path_score.reshape(len(rows), N_CLASSES)
+    expected = trainer.training_set.X[rows, :5] @ weights.T + start.constant + start.path_weight * path_scores
+    np.testing.assert_allclose(scores.score.reshape(expected.shape), expected, atol=1e-3)
 
 
 def words_of_classes(n_classes, per_class, random):

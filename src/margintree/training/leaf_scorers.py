@@ -121,28 +121,23 @@ class LeafTrainer:
     n_threads: int
 
     def train(
-        self, blend: Blend, cost_factor: float, counted: npt.NDArray[np.bool_] | None = None
-    ) -> list[LinearClassifier]:
-        """Train all scorers on the pairs whose rows count."""
-        ridge = self.training_set.ridge / cost_factor
-        norms = kernels.rows.squared_norms(layout(self.training_set.X), self.training_set.n_rows)
-        n_classes = self.training_set.n_classes
-        tasks = [range(k, min(n_classes, k + CLASSES_PER_TASK)) for k in range(0, n_classes, CLASSES_PER_TASK)]
-        parts = in_threads(
-            lambda classes: self._train_some(classes, blend, ridge, norms, counted), tasks, self.n_threads
-        )
-        return [scorer for part in parts for scorer in part]
-
-    def scorers(
         self,
         blend: Blend,
         cost_factor: float,
         counted: npt.NDArray[np.bool_] | None = None,
-        *,
-        temperature: float = 1.0,
-    ) -> LeafScorers:
+        classes: range | None = None,
+    ) -> list[LinearClassifier]:
+        """Train the scorers of a range of classes, or of all, on the pairs whose rows count."""
+        ridge = self.training_set.ridge / cost_factor
+        norms = kernels.rows.squared_norms(layout(self.training_set.X), self.training_set.n_rows)
+        classes = range(self.training_set.n_classes) if classes is None else classes
+        tasks = [classes[k : k + CLASSES_PER_TASK] for k in range(0, len(classes), CLASSES_PER_TASK)]
+        parts = in_threads(lambda some: self._train_some(some, blend, ridge, norms, counted), tasks, self.n_threads)
+        return [scorer for part in parts for scorer in part]
+
+    def scorers(self, blend: Blend, cost_factor: float, temperature: float) -> LeafScorers:
         """Train all scorers and lay them out for prediction."""
-        machines = self.train(blend, cost_factor, counted)
+        machines = self.train(blend, cost_factor)
         table = WeightTable.from_classifiers(machines, self.training_set.X.shape[1])
         return LeafScorers(table, blend.path_weight, temperature)
 

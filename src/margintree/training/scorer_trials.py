@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from margintree import kernels
 from margintree.prediction.ranker import LeafScorers
+from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.solution import Array
 from margintree.training.leaf_scorers import Blend, LeafTrainer, fit_blend, projections
@@ -38,6 +39,7 @@ GAPS = (3.0, 4.0, 6.0, 8.0, 10.0)
 GAP_COST = 0.0005
 # Relative duality gap of scorers that only serve to choose.
 TRIAL_TOL = 1e-2
+CLASSES_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +64,7 @@ class Hearing:
 
     def scores(self, trust: float, cost_factor: float) -> "JuryScores":
         """Return what the jury gets from scorers that are trained without it."""
-        scorers = self.trainer_without.scorers(self.blend.times(trust), cost_factor, ~self.jury)
-        return jury_scores(self.trainer_without, scorers, self.jury)
+        return jury_scores(self.trainer_without, self.blend.times(trust), cost_factor, self.jury)
 
 
 def train_scorers(trainer: LeafTrainer, hearings: Sequence[Hearing]) -> tuple[LeafScorers, float]:
@@ -78,7 +79,7 @@ def train_scorers(trainer: LeafTrainer, hearings: Sequence[Hearing]) -> tuple[Le
     best = best_trial(tried)
     gap = next((gap for gap in GAPS if best.scores.accuracy(gap) >= best.scores.accuracy() - GAP_COST), GAPS[-1])
     start = fit_blend(trainer.pairs, trainer.importance).times(best.trust)
-    return trainer.scorers(start, best.cost_factor, temperature=best.scores.temperature()), gap
+    return trainer.scorers(start, best.cost_factor, best.scores.temperature()), gap
 
 
 def best_trial(tried: "Callable[[float, float], Trial]") -> "Trial":
@@ -177,13 +178,23 @@ class Trial:
         return gain, float(np.linalg.norm(weight * difference) / weight.sum())
 
 
-def jury_scores(trainer: LeafTrainer, scorers: LeafScorers, jury: Mask) -> JuryScores:
-    """Return what the scorers say of the classes on the lists of the jury."""
-    pairs = trainer.pairs
+def jury_scores(trainer: LeafTrainer, blend: Blend, cost_factor: float, jury: Mask) -> JuryScores:
+    """Return what scorers that are trained on the other rows say of the classes on the lists of the jury."""
+    pairs, n_classes = trainer.pairs, trainer.training_set.n_classes
     start, pair, class_ = kernels.pairs.pairs_by_row(pairs.class_start, pairs.start, pairs.row, pairs.is_listed, jury)
-    row, score = pairs.row[pair], np.empty(len(pair))
-    kernels.ranking.pair_scores(layout(trainer.training_set.X), row, class_, scorers.arrays, score)
-    path_score = pairs.path_score[pair]
-    score += scorers.path_weight * path_score
+    row, path_score = pairs.row[pair], pairs.path_score[pair]
+    score = blend.path_weight * path_score.astype(np.float64)
+    # Some classes at a time: all scorers at once would be much of the memory of a fit, for nothing that is kept.
+    for first in range(0, n_classes, CLASSES_AT_ONCE):
+        classes = range(first, min(n_classes, first + CLASSES_AT_ONCE))
+        machines = trainer.train(blend, cost_factor, ~jury, classes)
+        table = WeightTable.from_classifiers(machines, trainer.training_set.X.shape[1])
+        mine = np.flatnonzero((class_ >= first) & (class_ < classes.stop))
+        own = np.empty(len(mine))
+        scorers = LeafScorers(table, blend.path_weight, 1.0)
+        kernels.ranking.pair_scores(
+            layout(trainer.training_set.X), row[mine], class_[mine] - first, scorers.arrays, own
+        )
+        score[mine] += own
     is_own = (row >= pairs.class_start[class_]) & (row < pairs.class_start[class_ + 1])
     return JuryScores(start, score, path_score, is_own, trainer.importance[row[start[:-1]]])
