@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 from margintree.experiments.job import Job
 from margintree.experiments.plan import chosen_plan
 from margintree.experiments.results import read
-from margintree.experiments.run import RESULTS_NAME, run
+from margintree.experiments.run import RESULTS_NAME, run, _typical
 from margintree.experiments.workers import Workers
 
 METHODS = ("FT", "1vsR", "DDAG")
@@ -181,3 +181,10 @@ def test_a_worker_that_is_killed_fails_its_job_and_is_replaced(tiny):
         assert outcome.error is None
         assert outcome.measured["accuracy"] > 50.0
     assert set(multiprocessing.active_children()) <= before
+
+
+def test_a_job_that_compiled_does_not_move_the_guess_of_what_is_left():
+    assert _typical([(1e4, 0.1), *9 * [(2.0, 0.1)]]) == 2.0
+    # A long job says more than many short ones.
+    assert _typical([(3.0, 10.0), *9 * [(50.0, 0.1)]]) == 3.0
+    assert _typical([]) == 1.0

@@ -199,7 +199,7 @@ def weight(job: Job, protocol: Protocol) -> float:
     fits = {VALIDATE: protocol.folds(job.data_set) - 1, BALANCE: protocol.folds(job.data_set), TIME: 2.0}
     size = (n_rows / 1000.0) * (n_rows / 1000.0 if job.kernel == "rbf" else min(n_features, 1000) / 300.0)
     effort = METHODS[job.method].effort if job.method else 0.1
-    return float(0.002 + 0.1 * fits.get(job.kind, 1.0) * effort * size * (n_classes / 10.0) ** 0.7)
+    return float(0.05 + 0.1 * fits.get(job.kind, 1.0) * effort * size * (n_classes / 10.0) ** 0.7)
 
 
 def _tuning_cell(cell: Cell) -> Cell:

@@ -107,6 +107,10 @@ def run(
         return file.results
 
 
+# Seconds per guessed second, and the guess.
+_Pace = tuple[float, float]
+
+
 def _row(outcome: Outcome) -> Row:
     ended = {"status": DONE, **(outcome.measured or {})}
     if outcome.error is not None:
@@ -121,23 +125,33 @@ def _touched(plan: Plan, job: Job) -> list[Cell]:
 
 def _progress(plan: Plan, queue: _Queue, outcome: Outcome) -> Progress:
     """Tell how far a run is; what a method has taken so far corrects the guess of what its other jobs will take."""
-    spent, guessed = defaultdict[tuple[str, str], float](float), defaultdict[tuple[str, str], float](float)
     rows = [row for row in queue.results.done.values() if row["method"]]
-    count = dict.fromkeys(plan.cells, 0)
+    count, jobs, done = dict.fromkeys(plan.cells, 0), defaultdict[tuple[str, str], list[_Pace]](list), 0.0
     for row in rows:
         cell = Cell(row["method"], row["set"], row["kernel"])
         if cell in count:
+            guess = weight(cell.job(row["kind"], ()), plan.protocol)
             count[cell] += 1
-            spent[cell.method, cell.kernel] += row["seconds"]
-            guessed[cell.method, cell.kernel] += weight(cell.job(row["kind"], ()), plan.protocol)
-    done, left, n_left = sum(spent.values()), 0.0, 0
-    usual = done / max(sum(guessed.values()), 1e-9)
+            jobs[cell.method, cell.kernel].append((row["seconds"] / guess, guess))
+            done += row["seconds"]
+    usual = _typical([pace for paces in jobs.values() for pace in paces])
+    left, n_left = 0.0, 0
     for cell in plan.cells:
         waiting = plan.next_jobs(cell, queue.results.done, queue.failed)
         n_cell = max(len(waiting), plan.n_jobs(cell) - count[cell]) if waiting else 0
         n_left += n_cell
-        key = cell.method, cell.kernel
-        pace = spent[key] / guessed[key] if guessed[key] else usual
-        left += n_cell * pace * weight(cell.job("split", ()), plan.protocol)
+        paces = jobs[cell.method, cell.kernel]
+        left += n_cell * (_typical(paces) if paces else usual) * weight(cell.job("split", ()), plan.protocol)
     error = outcome.error
     return Progress(outcome.job.key, len(rows), n_left, len(queue.failed), done / max(done + left, 1e-9), error)
+
+
+def _typical(paces: list[_Pace]) -> float:
+    """Return the median of paces, each counted by the guess of its job: a job that compiled does not move it."""
+    paces = sorted(paces)
+    half, below = 0.5 * sum(guess for _, guess in paces), 0.0
+    for pace, guess in paces:
+        below += guess
+        if below >= half:
+            return pace
+    return 1.0
