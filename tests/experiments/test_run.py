@@ -18,7 +18,7 @@ from sklearn.datasets import dump_svmlight_file
 from margintree.experiments.job import Job
 from margintree.experiments.plan import chosen_plan
 from margintree.experiments.results import read
-from margintree.experiments.run import RESULTS_NAME, run, _typical
+from margintree.experiments.run import RESULTS_NAME, _typical, run
 from margintree.experiments.workers import Workers
 
 METHODS = ("FT", "1vsR", "DDAG")
