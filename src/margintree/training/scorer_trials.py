@@ -168,7 +168,7 @@ class Trial:
     def gain_over(self, other: "Trial") -> tuple[float, float]:
         """Return by how much more of the jury is right than in another trial, and the standard error of that.
 
-        The error is that of trials without a difference, as in McNemar's test: one row more is no evidence.
+        The error is that of trials without a difference, as in McNemar's test.
         """
         weight = self.scores.weight
         if not weight.any():
