@@ -1,6 +1,8 @@
 """Threads that can be left: results in order, errors as they are, and nothing begun after one."""
 
 import contextvars
+import subprocess
+import sys
 import threading
 import time
 
@@ -100,3 +102,23 @@ def test_an_abandoned_thread_gives_up_where_it_asks_in_python_and_in_compiled_co
     thread.join(5)
     assert outcome == ["gave up"]
     assert not any(worker_threads.ABANDONED_THREADS), "a thread that ended is still listed"
+
+
+def test_a_thread_that_is_ended_inside_a_callback_says_nothing_and_others_do():
+    """A compiler that calls back into Python is ended there; ctypes would print the exception that it cannot raise."""
+    script = """
+import ctypes, time
+from margintree import worker_threads
+
+callback = ctypes.CFUNCTYPE(None)(lambda: [time.sleep(0.01) for _ in range(1000)] and None)
+broken = ctypes.CFUNCTYPE(None)(lambda: 1 / 0)
+workers = worker_threads.Workers(lambda _: callback(), 1)
+workers.submit(None)
+time.sleep(0.3)
+workers.close()
+worker_threads._wait_for_abandoned()
+broken()
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert "ZeroDivisionError" in done.stderr
+    assert "Abandoned" not in done.stderr

@@ -13,6 +13,7 @@ import contextlib
 import contextvars
 import ctypes
 import queue
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
@@ -151,11 +152,18 @@ def _wait_for_abandoned() -> None:
     One that compiles, or runs a user's function, asks for nothing; the exception reaches it between two steps of the
     interpreter. Only here, where nobody is left whom a half-finished step could hurt.
     """
+    sys.unraisablehook = _without_abandoned
     for thread in list(_abandoned):
         while thread.is_alive():
             number = ctypes.c_ulong(thread.ident or 0)
             ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(Abandoned))
             thread.join(SECONDS_BETWEEN_LOOKS)
+
+
+def _without_abandoned(unraisable: "sys.UnraisableHookArgs") -> None:
+    """Say nothing of an exception of ours that met a callback of a library, such as that of the compiler's cache."""
+    if not issubclass(unraisable.exc_type, Abandoned):
+        sys.__unraisablehook__(unraisable)
 
 
 def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int) -> list[Result]:

@@ -59,7 +59,7 @@ def test_sigmoids_are_fitted_to_values_of_machines_that_have_not_seen_the_rows(p
     X, y = problem
     model = MarginTreeClassifier(C=C, walk="all", shortlist=0, calibration_folds=3, tol=1e-6, random_state=0).fit(X, y)
     nodes, sigmoids = model.tree_.internal_nodes, model._model.sigmoids
-    fold, _ = deal_rows(X, np.arange(0, len(y) + 1, PER_CLASS), 3)
+    fold = deal_rows(X, np.arange(0, len(y) + 1, PER_CLASS), 3).fold
     found = np.column_stack([sigmoids.slope[nodes], sigmoids.shift[nodes]])
     honest = sigmoids_of(decision_values(model.tree_, X, y, fold, held_out=True))
     np.testing.assert_allclose(found, honest, atol=0.01)

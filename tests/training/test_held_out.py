@@ -26,7 +26,7 @@ def sorted_rows(seed, n_classes=4, n_values=3):
 @settings(max_examples=60)
 def test_equal_rows_of_a_class_share_a_fold_and_different_ones_are_spread_evenly(seed, n_folds):
     X, class_start = sorted_rows(seed)
-    fold, _ = deal_rows(X, class_start, n_folds)
+    fold = deal_rows(X, class_start, n_folds).fold
     for first, last in itertools.pairwise(class_start):
         fold_of = {}
         for row, q in zip(X[first:last].tolist(), fold[first:last].tolist(), strict=True):
@@ -35,32 +35,39 @@ def test_equal_rows_of_a_class_share_a_fold_and_different_ones_are_spread_evenly
         assert counts.max() - counts.min() <= 1
 
 
+def assert_same(one, other, order):
+    np.testing.assert_array_equal(one.fold, other.fold[order])
+    np.testing.assert_array_equal(one.jury, other.jury[order])
+    np.testing.assert_array_equal(one.copy, other.copy[order])
+
+
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=40)
 def test_the_order_of_the_rows_and_repeated_rows_do_not_matter(seed):
     X, class_start = sorted_rows(seed)
-    fold, jury = deal_rows(X, class_start, 3)
+    dealt = deal_rows(X, class_start, 3)
     random = np.random.default_rng(seed)
     parts = [first + random.permutation(last - first) for first, last in itertools.pairwise(class_start)]
     order = np.concatenate(parts)
-    np.testing.assert_array_equal(deal_rows(X[order], class_start, 3), [fold[order], jury[order]])
+    assert_same(deal_rows(X[order], class_start, 3), dealt, order)
     twice = np.repeat(np.arange(len(X)), 2)
-    np.testing.assert_array_equal(deal_rows(X[twice], 2 * class_start, 3), [fold[twice], jury[twice]])
+    assert_same(deal_rows(X[twice], 2 * class_start, 3), dealt, twice)
+    assert dealt.n_different == sum(len(np.unique(X[a:b], axis=0)) for a, b in itertools.pairwise(class_start))
 
 
 @given(seed=st.integers(0, 10**6))
 @settings(max_examples=40)
 def test_dense_and_sparse_rows_fall_into_the_same_folds(seed):
     X, class_start = sorted_rows(seed)
-    fold, _ = deal_rows(X, class_start, 3)
+    fold = deal_rows(X, class_start, 3).fold
     stored_zeros = sp.csr_array(X + 1.0)
     stored_zeros.data -= 1.0
     for given_rows in (sp.csr_array(X), stored_zeros, np.asfortranarray(X), -(0.0 - X)):
-        np.testing.assert_array_equal(deal_rows(given_rows, class_start, 3)[0], fold)
+        np.testing.assert_array_equal(deal_rows(given_rows, class_start, 3).fold, fold)
 
 
 def test_classes_of_one_row_do_not_all_fall_into_one_fold():
-    fold, _ = deal_rows(np.random.default_rng(0).normal(size=(9, 2)), np.arange(10), 3)
+    fold = deal_rows(np.random.default_rng(0).normal(size=(9, 2)), np.arange(10), 3).fold
     np.testing.assert_array_equal(np.bincount(fold), [3, 3, 3])
 
 
@@ -68,12 +75,12 @@ def test_classes_of_one_row_do_not_all_fall_into_one_fold():
 def test_every_jury_is_a_part_of_every_fold_of_every_class_and_takes_the_only_row_of_few(n_folds):
     per_class = 10 * N_JURIES * n_folds
     X = np.random.default_rng(0).normal(size=(4 * per_class, 2))
-    fold, jury = deal_rows(X, per_class * np.arange(5), n_folds)
+    dealt = deal_rows(X, per_class * np.arange(5), n_folds)
     for k in range(4):
         of_class = slice(k * per_class, (k + 1) * per_class)
-        seats = np.bincount(fold[of_class] * N_JURIES + jury[of_class])
+        seats = np.bincount(dealt.fold[of_class] * N_JURIES + dealt.jury[of_class])
         np.testing.assert_array_equal(seats, n_folds * N_JURIES * [10])
-    of_small_classes = deal_rows(X[:70], np.arange(71), n_folds)[1]
+    of_small_classes = deal_rows(X[:70], np.arange(71), n_folds).jury
     np.testing.assert_array_equal(np.bincount(of_small_classes), N_JURIES * [70 / N_JURIES])
 
 
@@ -82,9 +89,9 @@ def test_every_jury_is_a_part_of_every_fold_of_every_class_and_takes_the_only_ro
 def test_repeated_rows_do_not_move_the_folds_of_a_kernel_matrix(seed):
     X, class_start = sorted_rows(seed, n_values=50)
     gram = np.exp(-np.square(X[:, None, :] - X[None, :, :]).sum(axis=2) / 100.0)
-    fold, _ = deal_rows(gram, class_start, 3, pairwise=True)
+    fold = deal_rows(gram, class_start, 3, pairwise=True).fold
     twice = np.repeat(np.arange(len(X)), 2)
-    doubled, _ = deal_rows(gram[np.ix_(twice, twice)], 2 * class_start, 3, pairwise=True)
+    doubled = deal_rows(gram[np.ix_(twice, twice)], 2 * class_start, 3, pairwise=True).fold
     np.testing.assert_array_equal(doubled, fold[twice])
 
 

@@ -1,5 +1,7 @@
 """Scorers of leaves: whom they are trained against, and what they know of rows that do not count."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -7,7 +9,7 @@ from scipy.optimize import minimize
 
 from margintree.solvers.linear_rows import POLISH_WORK
 from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.leaf_scorers import Blend, LeafTrainer, pairs_of
+from margintree.training.leaf_scorers import Blend, LeafTrainer, fit_blend, pairs_of
 
 N_CLASSES, PER_CLASS, N_LISTED = 6, 12, 3
 
@@ -114,3 +116,22 @@ def test_scorers_do_not_change_with_rows_that_do_not_count(n_columns):
         everything = [dense(scorer, n_columns) for scorer in trainer.train(without, 1.0)]
     np.testing.assert_array_equal(scorers[0], scorers[1])
     assert np.abs(np.array(everything) - scorers[1]).max() > 0.01
+
+
+@pytest.mark.parametrize("signal", [2.0, -6.0])
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_no_fact_counts_against_a_class(signal, side):
+    """Paths or means that point the wrong way are left out, and the rest is fitted as if they were not there."""
+    trainer, *_ = leaf_trainer(4, signal=signal, spread=0.3)
+    pairs = replace(trainer.pairs, projection=side * trainer.pairs.projection)
+    blend = fit_blend(pairs, trainer.importance)
+    assert (blend.path_weight > 0.0, blend.mean_weight > 0.0) == (signal > 0.0, side > 0.0)
+    signs = np.concatenate([pairs.sign(k) for k in range(N_CLASSES)])
+
+    def loss(constant, mean_weight, path_weight):
+        offset = Blend(constant, max(0.0, mean_weight), max(0.0, path_weight)).of(pairs, slice(None))
+        return np.square(np.maximum(0.0, 1.0 - signs * offset)).sum()
+
+    lowest = loss(blend.constant, blend.mean_weight, blend.path_weight)
+    for step in 1e-2 * np.vstack([np.eye(3), -np.eye(3)]):
+        assert loss(*(np.array([blend.constant, blend.mean_weight, blend.path_weight]) + step)) > lowest - 1e-3

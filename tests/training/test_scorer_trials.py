@@ -52,7 +52,7 @@ def test_scores_of_a_trial_do_not_change_with_the_rows_of_the_jury(monkeypatch):
     monkeypatch.setattr(scorer_trials.kernels.ranking, "pair_scores", kept)
     blends, change = [], lambda X: np.where(JURY[:, None], -10.0 * X, X)
     for trainer in (leaf_trainer(), leaf_trainer(change=change)):
-        hearing = Hearing(trainer, JURY)
+        hearing = Hearing(trainer, JURY, trainer.weight)
         blends.append((hearing.blend, fit_blend(trainer.pairs, trainer.importance)))
         for start in STARTS:
             hearing.scores(*start)
@@ -68,7 +68,7 @@ def test_scores_of_a_trial_do_not_change_with_the_rows_of_the_jury(monkeypatch):
 @pytest.mark.parametrize("at_once", [1, 4, 100])
 def test_the_jury_gets_the_scores_that_all_scorers_together_give(monkeypatch, at_once):
     monkeypatch.setattr(scorer_trials, "CLASSES_AT_ONCE", at_once)
-    hearing = Hearing(leaf_trainer(), JURY)
+    hearing = Hearing(leaf_trainer(), JURY, np.ones(len(JURY)))
     trainer, start = hearing.trainer_without, hearing.blend.times(0.3)
     weights = np.zeros((N_CLASSES, 5))
     for k, scorer in enumerate(trainer.train(start, 4.0, ~JURY)):
@@ -102,14 +102,15 @@ def test_new_rows_agree_with_the_jury(monkeypatch, start):
     said = []
 
     def only(tried):
-        said.append(tried(*start).scores.accuracy())
-        return tried(*start)
+        trial = tried(*start)
+        said.append(trial.scores.accuracy())
+        return trial
 
     monkeypatch.setattr(scorer_trials, "best_trial", only)
-    parameters = {"walk": "all", "shortlist": 10, "random_state": 0}
+    parameters = {"calibration_folds": 5, "walk": "all", "shortlist": 10, "random_state": 0}
     truth = MarginTreeClassifier(**parameters).fit(X, y).score(X_new, y_new)
     assert truth - 0.08 < said[0] < truth
-    machines_without, (fold, _) = refinement.machines_without, deal_rows(X, np.arange(0, 1201, 20), 5)
+    machines_without, fold = refinement.machines_without, deal_rows(X, np.arange(0, 1201, 20), 5).fold
 
     def only_without_the_fold(trainer, tree, left_out, *rest):
         # All of the fold is left out, of the others a jury.
@@ -122,52 +123,70 @@ def test_new_rows_agree_with_the_jury(monkeypatch, start):
     assert said[1] < said[0] - 0.02
 
 
-def trial_of(is_right, start):
+def trial_of(is_right, start, weight=None, weight_of_copies=None):
     """Return a trial in which just these rows are right."""
     n_rows = len(is_right)
     score = np.column_stack([np.where(is_right, 1.0, -1.0), np.zeros(n_rows)]).ravel()
-    is_own = np.tile([True, False], n_rows)
-    pair_start = np.arange(0, 2 * n_rows + 1, 2)
-    return Trial(*start, JuryScores(pair_start, score, np.zeros(2 * n_rows, np.float32), is_own, np.ones(n_rows)))
+    is_own, path_score = np.tile([True, False], n_rows), np.zeros(2 * n_rows, np.float32)
+    weight = np.ones(n_rows) if weight is None else weight
+    weight_of_copies = weight if weight_of_copies is None else weight_of_copies
+    return Trial(
+        *start, JuryScores(np.arange(0, 2 * n_rows + 1, 2), score, path_score, is_own, weight, weight_of_copies)
+    )
 
 
+def right_rows(number, count):
+    """Return ``count`` of 100 rows, four of them rows that are right at this start only."""
+    is_right = np.arange(100) < count - 4
+    is_right[96 - 4 * number : 100 - 4 * number] = True
+    return is_right
+
+
+# Two starts with the same count differ on eight rows, so that a standard error is about three rows: sqrt(8).
 @pytest.mark.parametrize(
     ("counts", "expected", "n_tried"),
     [
-        ([60, 30, 90, 90, 90], 0, 2),  # one that loses by far ends it
-        ([60, 58, 59, 90, 90], 0, 3),  # two that gain nothing end it
-        ([60, 58, 70, 69, 68], 2, 4),  # one that gains nothing does not
-        ([60, 80, 40, 90, 90], 1, 3),
-        ([60, 70, 70, 71, 70], 2, 5),  # nearly equal ones: nothing but the row
-        ([60, 61, 61, 61, 61], 0, 4),  # so is a small gain
-        ([50, 60, 70, 80, 90], 4, 5),
+        ([60, 44, 70, 70, 70], 0, 2),  # worse by more than three errors: hopeless
+        ([60, 53, 70, 70, 70], 2, 4),  # by less: there is hope
+        ([60, 58, 59, 70, 70], 0, 3),  # two misses end it
+        ([60, 61, 61, 60, 60], 0, 4),  # a gain of a third of an error is not enough
+        ([60, 62, 62, 61, 60], 2, 4),  # of two thirds it is; of equal ones the one that needs nothing but the row
+        ([60, 66, 65, 64, 60], 2, 4),  # also if it is worse by a third
+        ([60, 66, 63, 62, 60], 1, 4),  # not if it is worse by an error
+        ([50, 56, 62, 68, 74], 4, 5),
     ],
 )
-def test_the_preferred_start_within_a_standard_error_of_the_best_is_taken(counts, expected, n_tried):
+def test_the_preferred_start_within_half_a_standard_error_of_the_best_is_taken(counts, expected, n_tried):
     tried = []
 
     def trial(*start):
         tried.append(start)
         number = STARTS.index(start)
-        # Each is right on other rows, so that a difference of one row is far within the error.
-        return trial_of((np.arange(100) + 7 * number) % 100 < counts[number], start)
+        return trial_of(right_rows(number, counts[number]), start)
 
     best = best_trial(trial)
     assert (best.trust, best.cost_factor) == STARTS[expected]
     assert len(tried) == n_tried
 
 
-def test_the_gain_and_its_error_are_those_of_paired_rows():
+def test_the_gain_and_its_error_are_those_of_paired_rows_and_copies_add_nothing():
     random = np.random.default_rng(0)
-    one, other = (trial_of(random.random(500) < 0.7, STARTS[0]) for _ in range(2))
-    difference = one.is_right.astype(float) - other.is_right
+    right, weight = random.random((2, 500)) < 0.7, random.integers(1, 4, 500)
+    one, other = (trial_of(is_right, STARTS[0], weight.astype(float)) for is_right in right)
+    difference = right[0].astype(float) - right[1]
     gain, error = one.gain_over(other)
-    assert gain == pytest.approx(difference.mean())
-    assert error == pytest.approx(np.sqrt(np.square(difference).mean() / 500))
+    assert gain == pytest.approx(np.average(difference, weights=weight))
+    assert error == pytest.approx(np.sqrt(np.square(weight * difference).sum()) / weight.sum())
+    # A row of weight 3 is a row that stands there three times.
+    copies = np.repeat(np.arange(500), weight)
+    one, other = (trial_of(is_right[copies], STARTS[0], None, weight[copies]) for is_right in right)
+    assert one.gain_over(other) == pytest.approx((gain, error))
 
 
 def test_without_a_jury_the_first_start_is_taken():
-    empty = JuryScores(np.zeros(1, np.int64), np.zeros(0), np.zeros(0, np.float32), np.zeros(0, bool), np.zeros(0))
+    empty = JuryScores(
+        np.zeros(1, np.int64), np.zeros(0), np.zeros(0, np.float32), np.zeros(0, bool), np.zeros(0), np.zeros(0)
+    )
     best = best_trial(lambda *start: Trial(*start, empty))
     assert (best.trust, best.cost_factor) == STARTS[0]
     assert best.scores.temperature() == 1.0
@@ -176,7 +195,7 @@ def test_without_a_jury_the_first_start_is_taken():
 def test_the_gap_is_the_smallest_that_costs_next_to_nothing():
     # Where paths say nothing a narrow gap would throw away what the scorers find; where they are sure it costs nothing.
     gaps = [
-        train_scorers(trainer, [Hearing(trainer, JURY)])[1]
+        train_scorers(trainer, [Hearing(trainer, JURY, trainer.weight)])[1]
         for trainer in (
             leaf_trainer(signal=signal, spread=0.2, noise=5.0, seed=seed)
             for signal, seed in itertools.product((0.0, 30.0), range(3))
@@ -187,7 +206,7 @@ def test_the_gap_is_the_smallest_that_costs_next_to_nothing():
 
 def test_juries_are_heard_together():
     random = np.random.default_rng(1)
-    parts = [trial_of(random.random(n) < 0.5, STARTS[0]).scores for n in (5, 1, 9)]
+    parts = [trial_of(random.random(n) < 0.5, STARTS[0]).scores for n in (5, 0, 1, 9, 0)]
     everyone = together(parts)
     np.testing.assert_array_equal(everyone.is_right(), np.concatenate([part.is_right() for part in parts]))
     assert everyone.accuracy() == pytest.approx(np.concatenate([part.is_right() for part in parts]).mean())
@@ -210,3 +229,28 @@ def test_small_sets_hear_more_juries(monkeypatch, per_class, n_heard):
     # No row is heard twice.
     assert np.sum([hearing.jury for hearing in heard], axis=0).max() == 1
     assert np.sum([hearing.jury for hearing in heard]) >= min(1000, len(y))
+
+
+@pytest.mark.parametrize("copies", [2, 20])
+def test_probabilities_of_a_weight_are_those_of_as_many_copies(copies):
+    random = np.random.default_rng(copies)
+    y = np.repeat(np.arange(5), 40)
+    X = random.normal(size=(5, 4))[y] + random.normal(size=(len(y), 4))
+    parameters = {"C": 0.1, "tol": 1e-8, "max_iter": 100_000, "random_state": 0}
+    weighted = MarginTreeClassifier(**parameters).fit(X, y, np.full(len(y), float(copies)))
+    rows = np.repeat(np.arange(len(y)), copies)
+    repeated = MarginTreeClassifier(**parameters).fit(X[rows], y[rows])
+    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("per_class", [1, 30], ids=["one row", "equal rows"])
+@pytest.mark.parametrize("n_classes", [3, 4, 10])
+@pytest.mark.parametrize("seed", range(3))
+def test_classes_of_one_different_row_are_told_apart(n_classes, per_class, seed):
+    """Their machines never see a row like theirs, so held-out paths say nothing; what is left must still be right."""
+    random = np.random.default_rng(seed)
+    means = 10.0 * np.eye(n_classes, 12) + random.normal(size=(n_classes, 12))
+    y = np.repeat(np.arange(n_classes), per_class)
+    model = MarginTreeClassifier(random_state=0).fit(means[y], y)
+    new = np.repeat(np.arange(n_classes), 5)
+    assert model.score(means[new] + 0.1 * random.normal(size=(len(new), 12)), new) == 1.0

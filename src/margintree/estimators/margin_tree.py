@@ -23,8 +23,8 @@ from margintree.training.machines import Trainer, as_kept, train_each
 from margintree.training.refinement import Refinement, RefiningRows, refine
 from margintree.worker_threads import apart
 
-# Up to here more folds help accuracy and probabilities in cross-validation, most of all where they are without a jury;
-# beyond, two are as good, and faster.
+# Up to here more folds help accuracy and probabilities in cross-validation, most of all where each is
+# without a jury, too; beyond, two are as good, and faster.
 FEW_CLASSES = 100
 # Length of the shortlists where the user sets nothing.
 SHORTLIST = 20
@@ -87,7 +87,8 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         stored: no decision value moves by more than ``prune * |w| |x|``. Linear kernel only.
     calibration_folds : int or "auto", default="auto"
         Folds that give each node decision values for rows that it was not trained on, to which its sigmoid is fitted.
-        "auto" is 2 for more than 100 classes; for fewer, 5 with scorers of the leaves and 3 without. 0 leaves
+        "auto" is 2 for more than 100 classes; up to 100, 5 with scorers of the leaves and 3 without. Scorers hold out
+        a seventh of the rows besides, and with fewer than 7000 rows each of several sevenths in turn. 0 leaves
         probabilities out, which only the greedy walk can do without.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss. The sizes that ``balance`` compares do not change.

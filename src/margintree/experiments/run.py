@@ -11,6 +11,8 @@ from margintree.experiments.results import DONE, FAILED, Results, ResultsFile, R
 from margintree.experiments.workers import Outcome, Workers
 
 RESULTS_NAME = "results.jsonl"
+# Seconds per guessed second, and the guess.
+_Pace = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -105,10 +107,6 @@ def run(
                     if on_progress is not None:
                         on_progress(_progress(plan, queue, outcome))
         return file.results
-
-
-# Seconds per guessed second, and the guess.
-_Pace = tuple[float, float]
 
 
 def _row(outcome: Outcome) -> Row:

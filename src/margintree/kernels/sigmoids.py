@@ -13,6 +13,7 @@ from margintree.kernels.walk import log_probability
 
 MAX_STEPS = 100
 MAX_HALVINGS = 30
+LOWEST_TEMPERATURE = 1e-3
 
 
 @compiled
@@ -100,7 +101,8 @@ def fit_temperature(start, scores, is_own, weights):
     """Return the factor t > 0 of the scores under which softmax gives each group's own entry most likelihood.
 
     The negative log likelihood is convex in t. Newton's steps on it, kept within a factor of four; a weak pull of
-    one row towards t = 1 keeps t finite where every own entry is on top.
+    one row towards t = 1 keeps t finite where every own entry is on top, and a bound keeps scores apart that say
+    less than nothing.
     """
     t = 1.0
     for _ in range(MAX_STEPS):
@@ -122,7 +124,7 @@ def fit_temperature(start, scores, is_own, weights):
             mean = first / total
             gradient += weights[g] * (mean - own)
             curvature += weights[g] * max(0.0, second / total - mean * mean)
-        new = min(4.0 * t, max(0.25 * t, t - gradient / curvature))
+        new = max(LOWEST_TEMPERATURE, min(4.0 * t, max(0.25 * t, t - gradient / curvature)))
         if abs(new - t) <= 1e-12 * t:
             return new
         t = new

@@ -3,6 +3,7 @@
 import hashlib
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,28 +16,43 @@ from margintree.training.machines import Trainer, as_kept
 from margintree.worker_threads import in_threads
 
 Index = npt.NDArray[np.int64]
-
-
 # Juries to which rows are dealt. Prime to two, three and five, so that the jury of a class comes from all folds.
 N_JURIES = 7
 
 
-def deal_rows(X: Any, class_start: Index, n_folds: int, *, pairwise: bool = False) -> tuple[Index, Index]:
-    """Deal the rows of each class out to folds and to juries; return the numbers of both for each row.
+@dataclass(frozen=True, eq=False)
+class Dealt:
+    """For each row the numbers of its fold, its jury, and of the rows of its class that are equal to it."""
+
+    fold: Index
+    jury: Index
+    copy: Index
+
+    @property
+    def n_different(self) -> int:
+        """How many rows there are, counting equal ones of a class once."""
+        return int(self.copy.max()) + 1
+
+
+def deal_rows(X: Any, class_start: Index, n_folds: int, *, pairwise: bool = False) -> Dealt:
+    """Deal the rows of each class out to folds and to juries.
 
     The order in which they are dealt follows from what the rows hold, and equal rows stay together: a row that
     stands there twice, or in another place, gives the same folds as one of weight 2. Of a matrix of kernel values
     only the set of values in a row is looked at, which does not change when rows are repeated.
     """
     digests = np.array([_digest(content) for content in _contents(X, pairwise)], dtype=np.uint64)
-    fold, jury = np.empty(len(digests), dtype=np.int64), np.empty(len(digests), dtype=np.int64)
+    dealt = Dealt(*(np.empty(len(digests), dtype=np.int64) for _ in range(3)))
+    n_before = 0
     for k in range(len(class_start) - 1):
         part = slice(class_start[k], class_start[k + 1])
-        _, rank = np.unique(digests[part], return_inverse=True)
+        different, rank = np.unique(digests[part], return_inverse=True)
         # Small classes do not all lose their only row to the same fold or jury.
-        fold[part] = (rank + k) % n_folds
-        jury[part] = (rank + k + 1) % N_JURIES
-    return fold, jury
+        dealt.fold[part] = (rank + k) % n_folds
+        dealt.jury[part] = (rank + k + 1) % N_JURIES
+        dealt.copy[part] = rank + n_before
+        n_before += len(different)
+    return dealt
 
 
 def _contents(X: Any, pairwise: bool) -> list[bytes]:

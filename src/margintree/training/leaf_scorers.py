@@ -99,11 +99,24 @@ class Blend:
 
 
 def fit_blend(pairs: Pairs, weight: Array) -> Blend:
-    """Return the blend with the least squared hinge loss over all pairs."""
-    blend = kernels.pairs.fit_blend(
-        pairs.class_start, pairs.start, pairs.row, pairs.projection, pairs.path_score, weight, BLEND_PENALTY, 100
-    )
-    return Blend(*blend.tolist())
+    """Return the blend with the least squared hinge loss over all pairs in which no fact counts against a class.
+
+    A weight below zero would be an artefact: of lists, which leave out pairs whose path says no, or of machines that
+    have not seen the class of a row at all.
+    """
+    projection, path_score = pairs.projection, pairs.path_score
+    while True:
+        fitted = kernels.pairs.fit_blend(
+            pairs.class_start, pairs.start, pairs.row, projection, path_score, weight, BLEND_PENALTY, 100
+        )
+        blend = Blend(*fitted.tolist())
+        # A fact that is zero everywhere gets the weight zero.
+        if blend.path_weight < 0.0:
+            path_score = np.zeros_like(path_score)
+        elif blend.mean_weight < 0.0:
+            projection = np.zeros_like(projection)
+        else:
+            return blend
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from margintree.training.scorer_trials import Hearing, train_scorers
 Index = npt.NDArray[np.int64]
 FOLD_TOL = 1e-2
 # Juries are heard until so many rows have been; with fewer, a difference of one in a hundred drowns in chance.
-ENOUGH_JURORS = 1000
+JURORS = 1000
 Grown = Sequence[tuple[ClassTree, Sequence[NodeClassifier]]]
 
 
@@ -64,22 +64,24 @@ def refine(
 ) -> tuple[Sigmoids, LeafScorers | None, float]:
     """Return the sigmoids of all nodes of all trees, the scorers, and a gap of the beam that serves them."""
     pairwise = rows.function is not None and rows.function.kernel == "precomputed"
-    fold, jury = deal_rows(rows.X, trainer.training_set.class_start, how.n_folds, pairwise=pairwise)
+    dealt = deal_rows(rows.X, trainer.training_set.class_start, how.n_folds, pairwise=pairwise)
 
     def held_out(left_out: npt.NDArray[np.bool_]) -> tuple[Sigmoids, LeafTrainer | None]:
-        return _held_out(trainer, rows, trees, how, fold, left_out, n_threads)
+        return _held_out(trainer, rows, trees, how, dealt.fold, left_out, n_threads)
 
-    nobody = np.zeros(len(fold), dtype=np.bool_)
+    nobody = np.zeros(len(dealt.fold), dtype=np.bool_)
     if how.shortlist == 0:
         return held_out(nobody)[0], None, how.gap
     hearings = []
-    n_juries = min(N_JURIES, math.ceil(ENOUGH_JURORS * N_JURIES / len(fold)))
+    n_juries = min(N_JURIES, math.ceil(JURORS * N_JURIES / dealt.n_different))
+    weight_of_copies = np.bincount(dealt.copy, rows.importance).astype(np.float64)[dealt.copy]
     for number in range(n_juries):
-        sigmoids, leaf_trainer = held_out(jury == number)
+        jury = dealt.jury == number
+        sigmoids, leaf_trainer = held_out(jury)
         assert leaf_trainer is not None
-        hearings.append(Hearing(leaf_trainer, jury == number))
+        hearings.append(Hearing(leaf_trainer, jury, weight_of_copies))
     if n_juries > 1:
-        # Where rows are few, machines without a jury are worth their time.
+        # Where rows are few, machines that have seen the juries, too, are worth their time.
         sigmoids, leaf_trainer = held_out(nobody)
     assert leaf_trainer is not None
     return sigmoids, *train_scorers(leaf_trainer, hearings)

@@ -1,4 +1,4 @@
-"""How scorers of leaves start, chosen by juries of rows that nothing else in the trial has seen.
+"""How scorers of leaves start, chosen by juries of rows that no machine or scorer in the trial has seen.
 
 A jury must be out of the fold machines, too. Rows on whose lists a class appears are its negatives: with a row in the
 training set of the machines that make the lists, the rows that resemble it are listed with its class, and scorers
@@ -48,10 +48,12 @@ class Hearing:
 
     trainer: LeafTrainer
     jury: Mask
+    # Of all rows of the class that are equal to a row.
+    weight_of_copies: Array
 
     @cached_property
     def trainer_without(self) -> LeafTrainer:
-        """The trainer as it is when the means, too, are those of the other rows."""
+        """The trainer when the class means, too, are those of the other rows."""
         trainer, pairs = self.trainer, self.trainer.pairs
         seen = np.where(self.jury, 0.0, trainer.weight)
         means_of_others = projections(trainer.training_set, seen, pairs.start, pairs.row)
@@ -64,7 +66,7 @@ class Hearing:
 
     def scores(self, trust: float, cost_factor: float) -> "JuryScores":
         """Return what the jury gets from scorers that are trained without it."""
-        return jury_scores(self.trainer_without, self.blend.times(trust), cost_factor, self.jury)
+        return jury_scores(self, self.blend.times(trust), cost_factor)
 
 
 def train_scorers(trainer: LeafTrainer, hearings: Sequence[Hearing]) -> tuple[LeafScorers, float]:
@@ -112,6 +114,7 @@ class JuryScores:
     path_score: npt.NDArray[np.float32]
     is_own: Mask
     weight: Array
+    weight_of_copies: Array
 
     def is_right(self, gap: float = np.inf) -> Mask:
         """Return for which rows the own class scores highest among paths within the gap."""
@@ -149,6 +152,7 @@ def together(parts: Sequence[JuryScores]) -> JuryScores:
         np.concatenate([part.path_score for part in parts]),
         np.concatenate([part.is_own for part in parts]),
         np.concatenate([part.weight for part in parts]),
+        np.concatenate([part.weight_of_copies for part in parts]),
     )
 
 
@@ -168,18 +172,19 @@ class Trial:
     def gain_over(self, other: "Trial") -> tuple[float, float]:
         """Return by how much more of the jury is right than in another trial, and the standard error of that.
 
-        The error is that of trials without a difference, as in McNemar's test.
+        The error is that of trials without a difference, as in McNemar's test; copies of a row say the same.
         """
         weight = self.scores.weight
         if not weight.any():
             return 0.0, 0.0
         difference = self.is_right.astype(float) - other.is_right
-        gain = float(weight @ difference / weight.sum())
-        return gain, float(np.linalg.norm(weight * difference) / weight.sum())
+        variance = (weight * self.scores.weight_of_copies) @ np.square(difference)
+        return float(weight @ difference / weight.sum()), float(np.sqrt(variance) / weight.sum())
 
 
-def jury_scores(trainer: LeafTrainer, blend: Blend, cost_factor: float, jury: Mask) -> JuryScores:
+def jury_scores(hearing: Hearing, blend: Blend, cost_factor: float) -> JuryScores:
     """Return what scorers that are trained on the other rows say of the classes on the lists of the jury."""
+    trainer, jury = hearing.trainer_without, hearing.jury
     pairs, n_classes = trainer.pairs, trainer.training_set.n_classes
     start, pair, class_ = kernels.pairs.pairs_by_row(pairs.class_start, pairs.start, pairs.row, pairs.is_listed, jury)
     row, path_score = pairs.row[pair], pairs.path_score[pair]
@@ -197,4 +202,5 @@ def jury_scores(trainer: LeafTrainer, blend: Blend, cost_factor: float, jury: Ma
         )
         score[mine] += own
     is_own = (row >= pairs.class_start[class_]) & (row < pairs.class_start[class_ + 1])
-    return JuryScores(start, score, path_score, is_own, trainer.importance[row[start[:-1]]])
+    juror = row[start[:-1]]
+    return JuryScores(start, score, path_score, is_own, trainer.importance[juror], hearing.weight_of_copies[juror])
