@@ -68,6 +68,7 @@ def test_scores_of_a_trial_do_not_change_with_the_rows_of_the_jury(monkeypatch):
 @pytest.mark.parametrize("at_once", [1, 4, 100])
 def test_the_jury_gets_the_scores_that_all_scorers_together_give(monkeypatch, at_once):
     monkeypatch.setattr(scorer_trials, "CLASSES_AT_ONCE", at_once)
+    monkeypatch.setattr(scorer_trials, "CLASSES_PER_TASK", 1)
     hearing = Hearing(leaf_trainer(), JURY, np.ones(len(JURY)))
     trainer, start = hearing.trainer_without, hearing.blend.times(0.3)
     weights = np.zeros((N_CLASSES, 5))

@@ -18,7 +18,7 @@ from margintree.prediction.ranker import LeafScorers
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.solution import Array
-from margintree.training.leaf_scorers import Blend, LeafTrainer, fit_blend, projections
+from margintree.training.leaf_scorers import CLASSES_PER_TASK, Blend, LeafTrainer, fit_blend, projections
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -190,8 +190,9 @@ def jury_scores(hearing: Hearing, blend: Blend, cost_factor: float) -> JuryScore
     row, path_score = pairs.row[pair], pairs.path_score[pair]
     score = blend.path_weight * path_score.astype(np.float64)
     # Some classes at a time: all scorers at once would be much of the memory of a fit, for nothing that is kept.
-    for first in range(0, n_classes, CLASSES_AT_ONCE):
-        classes = range(first, min(n_classes, first + CLASSES_AT_ONCE))
+    at_once = max(CLASSES_AT_ONCE, trainer.n_threads * CLASSES_PER_TASK)
+    for first in range(0, n_classes, at_once):
+        classes = range(first, min(n_classes, first + at_once))
         machines = trainer.train(blend, cost_factor, ~jury, classes)
         table = WeightTable.from_classifiers(machines, trainer.training_set.X.shape[1])
         mine = np.flatnonzero((class_ >= first) & (class_ < classes.stop))
