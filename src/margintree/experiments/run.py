@@ -122,24 +122,26 @@ def _touched(plan: Plan, job: Job) -> list[Cell]:
 
 
 def _progress(plan: Plan, queue: _Queue, outcome: Outcome) -> Progress:
-    """Tell how far a run is; what a method has taken so far corrects the guess of what its other jobs will take."""
+    """Tell how far a run is; what a cell or its method has taken so far corrects the guess of its other jobs."""
     rows = [row for row in queue.results.done.values() if row["method"]]
-    count, jobs, done = dict.fromkeys(plan.cells, 0), defaultdict[tuple[str, str], list[_Pace]](list), 0.0
+    of_cell, of_method = defaultdict[Cell, list[_Pace]](list), defaultdict[tuple[str, str], list[_Pace]](list)
+    cells, done = set(plan.cells), 0.0
     for row in rows:
         cell = Cell(row["method"], row["set"], row["kernel"])
-        if cell in count:
+        if cell in cells:
             guess = weight(cell.job(row["kind"], ()), plan.protocol)
-            count[cell] += 1
-            jobs[cell.method, cell.kernel].append((row["seconds"] / guess, guess))
+            pace = row["seconds"] / guess, guess
+            of_cell[cell].append(pace)
+            of_method[cell.method, cell.kernel].append(pace)
             done += row["seconds"]
-    usual = _typical([pace for paces in jobs.values() for pace in paces])
+    usual = [pace for paces in of_cell.values() for pace in paces]
     left, n_left = 0.0, 0
     for cell in plan.cells:
         waiting = plan.next_jobs(cell, queue.results.done, queue.failed)
-        n_cell = max(len(waiting), plan.n_jobs(cell) - count[cell]) if waiting else 0
+        n_cell = max(len(waiting), plan.n_jobs(cell) - len(of_cell[cell])) if waiting else 0
         n_left += n_cell
-        paces = jobs[cell.method, cell.kernel]
-        left += n_cell * (_typical(paces) if paces else usual) * weight(cell.job("split", ()), plan.protocol)
+        paces = of_cell[cell] or of_method[cell.method, cell.kernel] or usual
+        left += n_cell * _typical(paces) * weight(cell.job("split", ()), plan.protocol)
     error = outcome.error
     return Progress(outcome.job.key, len(rows), n_left, len(queue.failed), done / max(done + left, 1e-9), error)
 
