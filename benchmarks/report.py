@@ -2,6 +2,8 @@
 
 import os
 import platform
+import shutil
+import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -28,6 +30,15 @@ def heading(title: str, arguments: str | None = None) -> list[str]:
         f"- machine: {platform.machine()}, {os.cpu_count()} cores, {platform.system()}",
         "",
     ]
+
+
+def commit() -> str:
+    """Return the commit that runs, for results that are kept while the code goes on."""
+    if shutil.which("git") is None:
+        return "an unknown commit"
+    command = ["git", "-C", str(Path(__file__).parent), "describe", "--always"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    return done.stdout.strip() if done.returncode == 0 else "an unknown commit"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
