@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-# The rows are predicted again and again, at least so many times and for so many seconds; the fastest pass counts, since a
-# busy machine only ever adds time. A few milliseconds would fall into one bad moment whole.
-FEWEST_PASSES, SECONDS = 3, 1.0
+# The rows are predicted again and again, at least so many times and for so many seconds; the fastest pass counts, since
+# a busy machine only ever adds time. A few milliseconds could fall into one bad moment whole.
+FEWEST_PASSES, SECONDS = 3, 0.2
 
 
 def one_row_predictors(model: Any) -> dict[str, Callable[..., Any]]:
