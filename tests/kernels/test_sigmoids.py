@@ -110,6 +110,8 @@ def test_the_temperature_is_the_most_likely_one(seed, scale):
         return 0.5 * (t - 1.0) ** 2 - weights @ likelihood
 
     found = sigmoids.fit_temperature(start, scores, is_own, weights)
-    assert found > 0.0
-    best = minimize_scalar(loss, bounds=(1e-9, 100.0), method="bounded", options={"xatol": 1e-10})
+    # Never so low that scores of different size would get the same probability.
+    lowest = sigmoids.LOWEST_TEMPERATURE
+    assert found >= lowest > 0.0
+    best = minimize_scalar(loss, bounds=(lowest, 100.0), method="bounded", options={"xatol": 1e-10})
     assert loss(found) <= best.fun + 1e-7 * (1.0 + abs(best.fun))
