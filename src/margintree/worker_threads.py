@@ -16,6 +16,7 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 Task = TypeVar("Task")
@@ -152,7 +153,7 @@ def _wait_for_abandoned() -> None:
     One that compiles, or runs a user's function, asks for nothing; the exception reaches it between two steps of the
     interpreter. Only here, where nobody is left whom a half-finished step could hurt.
     """
-    sys.unraisablehook = _without_abandoned
+    sys.unraisablehook = partial(_unless_abandoned, sys.unraisablehook)
     for thread in list(_abandoned):
         while thread.is_alive():
             number = ctypes.c_ulong(thread.ident or 0)
@@ -160,10 +161,10 @@ def _wait_for_abandoned() -> None:
             thread.join(SECONDS_BETWEEN_LOOKS)
 
 
-def _without_abandoned(unraisable: "sys.UnraisableHookArgs") -> None:
+def _unless_abandoned(otherwise: Callable[[Any], Any], unraisable: "sys.UnraisableHookArgs") -> None:
     """Say nothing of an exception of ours that met a callback of a library, such as that of the compiler's cache."""
     if not issubclass(unraisable.exc_type, Abandoned):
-        sys.__unraisablehook__(unraisable)
+        otherwise(unraisable)
 
 
 def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int) -> list[Result]:
