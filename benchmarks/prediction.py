@@ -28,7 +28,7 @@ from sklearn.svm import SVC, LinearSVC
 from threadpoolctl import threadpool_limits
 
 from margintree import DecisionDAGClassifier, MarginTreeClassifier, OneVsOneSVC, OneVsRestSVC
-from margintree.experiments.timing import PASSES, arguments, seconds_per_call
+from margintree.experiments.timing import FEWEST_PASSES, arguments, seconds_per_call
 
 KEPT = RESULTS / "prediction.json"
 ONE_ROWS = 200
@@ -65,7 +65,7 @@ def one_row_us(model: Any, X: Any) -> float:
 def batch_us(model: Any, X: Any) -> tuple[float, np.ndarray]:
     """Return the microseconds per row of predicting all rows at once, and the labels."""
     times = []
-    for _ in range(PASSES):
+    for _ in range(FEWEST_PASSES):
         began = time.perf_counter()
         labels = model.predict(X)
         times.append(time.perf_counter() - began)
