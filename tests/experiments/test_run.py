@@ -17,8 +17,8 @@ from sklearn.datasets import dump_svmlight_file
 
 from margintree.experiments.job import Job
 from margintree.experiments.plan import chosen_plan
-from margintree.experiments.results import read
-from margintree.experiments.run import RESULTS_NAME, _typical, run
+from margintree.experiments.results import Results, read
+from margintree.experiments.run import RESULTS_NAME, _Queue, _typical, run
 from margintree.experiments.workers import Workers
 
 METHODS = ("FT", "1vsR", "DDAG")
@@ -188,3 +188,16 @@ def test_a_job_that_compiled_does_not_move_the_guess_of_what_is_left():
     # A long job says more than many short ones.
     assert _typical([(3.0, 10.0), *9 * [(50.0, 0.1)]]) == 3.0
     assert _typical([]) == 1.0
+
+
+def test_a_job_is_taken_beside_one_of_another_method_while_there_is_any(tiny):
+    queue = _Queue(chosen_plan(tiny, ["FT", "1vsR"]), Results([]))
+    queue.fill(queue.plan.cells)
+    running = next(job for job in queue.waiting if job.method == "FT")
+    while {job.method for job in queue.waiting} - {running.method}:
+        taken = queue.take([running])
+        assert taken.method != running.method
+    left = list(queue.waiting)
+    assert left
+    # Of one method only: the quickest first, as ever.
+    assert queue.take([running]) == left[-1]

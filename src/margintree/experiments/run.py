@@ -60,6 +60,16 @@ class _Queue:
         # The quickest first: an interrupted run has the more to show.
         self.waiting.sort(key=lambda job: -weight(job, self.plan.protocol))
 
+    def take(self, running: Iterable[Job]) -> Job:
+        """Take the next job, of another method and kernel than those that run if there is one.
+
+        The first job of a method compiles what it needs, and one beside it would compile the same.
+        """
+        beside = {(job.method, job.kernel) for job in running}
+        numbers = range(len(self.waiting) - 1, -1, -1)
+        other = (n for n in numbers if (self.waiting[n].method, self.waiting[n].kernel) not in beside)
+        return self.waiting.pop(next(other, -1))
+
 
 def run(
     plan: Plan,
@@ -96,7 +106,7 @@ def run(
         with Workers(n_workers, plan.protocol) as workers:
             while queue.waiting or queue.alone or workers.n_busy:
                 while queue.waiting and workers.n_busy < n_workers:
-                    workers.start(queue.waiting.pop())
+                    workers.start(queue.take(workers.running))
                 if not queue.waiting and not workers.n_busy:
                     workers.start(queue.alone.pop(0))
                 for outcome in workers.outcomes():

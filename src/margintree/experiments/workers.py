@@ -74,9 +74,14 @@ class Workers:
         self._workers = []
 
     @property
+    def running(self) -> list[Job]:
+        """The jobs that are running."""
+        return [worker.job for worker in self._workers if worker.job is not None]
+
+    @property
     def n_busy(self) -> int:
         """Number of jobs that are running."""
-        return sum(worker.job is not None for worker in self._workers)
+        return len(self.running)
 
     def start(self, job: Job) -> None:
         """Give a job to an idle worker; there must be fewer jobs running than workers."""
