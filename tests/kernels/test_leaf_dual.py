@@ -22,24 +22,32 @@ def scorer_problem(seed, n_rows=40, n_features=12):
     return X, row_index, signs, offsets, random.uniform(0.2, 2.0, size=n_rows)
 
 
-def exact(X, row_index, signs, offsets, ridge):
+def exact(X, row_index, signs, offsets, ridge, fit_intercept=False):
+    X = np.column_stack([X, np.ones(len(X))]) if fit_intercept else X
     start = np.zeros(X.shape[1])
     return newton(X[row_index], signs, ridge[row_index], start, 1e-13, np.inf, 100, offset=offsets)[1]
 
 
 @LAYOUTS
+@pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("seed", range(6))
-def test_the_solution_is_that_of_newtons_method(make, seed):
+def test_the_solution_is_that_of_newtons_method(make, fit_intercept, seed):
     X, row_index, signs, offsets, ridge = scorer_problem(seed)
     rows = layout(make(X))
     weights = np.zeros(X.shape[1])
-    n_iter, gap = leaf_dual.solve_with_margins(
-        *(rows, row_index, signs, 1.0 - signs * offsets, ridge, squared_norms(rows, len(X)), weights),
+    intercept, n_iter, gap = leaf_dual.solve_with_margins(
+        *(rows, row_index, signs, 1.0 - signs * offsets, ridge, squared_norms(rows, len(X)), fit_intercept, weights),
         *(1e-10, 100_000, 1),
     )
     assert gap <= 1e-10
     assert n_iter < 100_000
-    np.testing.assert_allclose(weights, exact(X, row_index, signs, offsets, ridge), atol=1e-4)
+    expected = exact(X, row_index, signs, offsets, ridge, fit_intercept)
+    np.testing.assert_allclose(weights, expected[: X.shape[1]], atol=1e-4)
+    if fit_intercept:
+        assert abs(expected[-1]) > 0.01
+        assert intercept == pytest.approx(expected[-1], abs=1e-4)
+    else:
+        assert intercept == 0.0
 
 
 def test_newtons_method_with_offsets_finds_the_minimum():
@@ -59,9 +67,9 @@ def test_offsets_that_satisfy_every_row_leave_nothing_to_learn():
     weights = np.zeros(X.shape[1])
     margins = np.full(len(row_index), -0.5)
     found = leaf_dual.solve_with_margins(
-        rows, row_index, signs, margins, ridge, squared_norms(rows, len(X)), weights, 1e-6, 50, 0
+        rows, row_index, signs, margins, ridge, squared_norms(rows, len(X)), True, weights, 1e-6, 50, 0
     )
-    assert found == (1, 0.0)
+    assert found == (0.0, 1, 0.0)
     np.testing.assert_array_equal(weights, 0.0)
 
 
@@ -72,14 +80,16 @@ def test_a_scorer_is_its_solution_plus_the_direction_of_the_mean(make, mean_weig
     rows, weight = layout(make(X)), np.random.default_rng(0).uniform(0.5, 2.0, size=len(X))
     members = row_index[signs > 0.0]
     work = np.zeros((2, X.shape[1]))
-    columns, values, _, _ = leaf_dual.solve_leaf(
-        *(rows, members, weight, mean_weight, row_index, signs, offsets, ridge, squared_norms(rows, len(X)), work),
-        *(1e-10, 100_000, 1),
+    columns, values, intercept, _, _ = leaf_dual.solve_leaf(
+        *(rows, members, weight, mean_weight, row_index, signs, offsets, ridge, squared_norms(rows, len(X))),
+        *(True, work, 1e-10, 100_000, 1),
     )
     mean = weight[members] @ X[members]
-    expected = exact(X, row_index, signs, offsets, ridge) + mean_weight * mean / np.linalg.norm(mean)
+    *expected, expected_intercept = exact(X, row_index, signs, offsets, ridge, fit_intercept=True)
+    expected += mean_weight * mean / np.linalg.norm(mean)
     found = np.zeros(X.shape[1])
     found[columns] = values
+    assert intercept == pytest.approx(expected_intercept, abs=1e-4)
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert (np.diff(columns) > 0).all()
     # The next class finds the workspace as this one did.

@@ -83,20 +83,24 @@ def test_a_row_is_paired_with_its_list_and_with_its_own_class():
 def test_a_scorer_minimises_its_loss_from_the_offset(make, n_columns):
     trainer, X, *_ = leaf_trainer(1, n_columns=n_columns, make=make)
     assert (len(X) * n_columns**2 <= POLISH_WORK) == (n_columns == 5)
+    # Few of 150 columns are not zero: such rows need no intercept.
+    has_intercept = n_columns == 5
+    assert trainer.fit_intercept == has_intercept
     blend, cost_factor = Blend(-0.4, 0.7, 0.3), 2.0
     for k, scorer in enumerate(trainer.train(blend, cost_factor)):
         part = trainer.pairs.of_class(k)
         rows, signs, offset = X[trainer.pairs.row[part], :5], trainer.pairs.sign(k), blend.of(trainer.pairs, part)
+        mean = np.append(rows[signs > 0.0].sum(axis=0), 0.0)
+        rows = np.column_stack([rows, np.full(len(rows), float(has_intercept))])
 
         def loss(weights, rows=rows, signs=signs, offset=offset):
             slack = np.maximum(0.0, 1.0 - signs * (rows @ weights + offset))
             return 0.5 * weights @ weights + 0.5 * cost_factor * slack @ slack
 
-        mean = rows[signs > 0.0].sum(axis=0)
-        best = minimize(loss, np.zeros(5), method="BFGS", options={"gtol": 1e-9}).x
+        best = minimize(loss, np.zeros(6), method="BFGS", options={"gtol": 1e-9}).x
         expected = best + blend.mean_weight * mean / np.linalg.norm(mean)
-        np.testing.assert_allclose(dense(scorer, n_columns)[:5], expected, atol=1e-3)
-        assert scorer.intercept == blend.constant
+        np.testing.assert_allclose(dense(scorer, n_columns)[:5], expected[:5], atol=1e-3)
+        assert scorer.intercept == pytest.approx(blend.constant + expected[5], abs=1e-3)
 
 
 @pytest.mark.parametrize("n_columns", [5, 150], ids=["small", "large"])

@@ -71,13 +71,13 @@ def test_the_jury_gets_the_scores_that_all_scorers_together_give(monkeypatch, at
     monkeypatch.setattr(scorer_trials, "CLASSES_PER_TASK", 1)
     hearing = Hearing(leaf_trainer(), JURY, np.ones(len(JURY)))
     trainer, start = hearing.trainer_without, hearing.blend.times(0.3)
-    weights = np.zeros((N_CLASSES, 5))
+    weights, intercepts = np.zeros((N_CLASSES, 5)), np.zeros(N_CLASSES)
     for k, scorer in enumerate(trainer.train(start, 4.0, ~JURY)):
-        weights[k, scorer.columns] = scorer.weights
+        weights[k, scorer.columns], intercepts[k] = scorer.weights, scorer.intercept
     scores = hearing.scores(0.3, 4.0)
     rows = np.flatnonzero(JURY)
     path_scores = scores.path_score.reshape(len(rows), N_CLASSES)
-    expected = trainer.training_set.X[rows, :5] @ weights.T + start.constant + start.path_weight * path_scores
+    expected = trainer.training_set.X[rows, :5] @ weights.T + intercepts + start.path_weight * path_scores
     np.testing.assert_allclose(scores.score.reshape(expected.shape), expected, atol=1e-3)
 
 

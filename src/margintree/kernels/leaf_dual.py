@@ -5,7 +5,7 @@ Class k sees the rows whose candidates include it, each with an offset o_j, the 
     min_v  1/2 |v|^2 + 1/2 sum_j max(0, 1 - t_j (v'x_j + o_j))^2 / r_j
 
 which is the problem of ``linear_dual`` with the margin 1 - t_j o_j in place of 1. So is the way of
-solving it.
+solving it. With an intercept, every row has one more feature, which is 1.
 """
 
 import numpy as np
@@ -18,9 +18,12 @@ from margintree.kernels.rows import _layout, row_add, row_clear, row_dot
 
 
 @compiled
-def solve_with_margins(rows, row_index, signs, margins, ridge, squared_norms, weights, tol, max_iter, seed):
-    """Add the solution to ``weights``, which are zero where the rows have entries; return epochs and relative gap."""
+def solve_with_margins(
+    rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, weights, tol, max_iter, seed
+):
+    """Add the solution to ``weights``, zero where the rows have entries; return intercept, epochs and relative gap."""
     n = row_index.shape[0]
+    intercept, one = 0.0, 1.0 if fit_intercept else 0.0
     alpha = np.zeros(n)
     order = np.arange(n)
     n_active = n
@@ -33,7 +36,7 @@ def solve_with_margins(rows, row_index, signs, margins, ridge, squared_norms, we
         while position < n_active:
             j = order[position]
             i = row_index[j]
-            slack = margins[j] - signs[j] * row_dot(rows, i, weights)
+            slack = margins[j] - signs[j] * (row_dot(rows, i, weights) + intercept)
             gradient = ridge[i] * alpha[j] - slack
             if alpha[j] == 0.0 and gradient > shrink_above:
                 n_active -= 1
@@ -45,12 +48,13 @@ def solve_with_margins(rows, row_index, signs, margins, ridge, squared_norms, we
             if alpha[j] > 0.0 or gradient < 0.0:
                 highest = max(highest, gradient)
                 before = alpha[j]
-                alpha[j] = max(0.0, before - gradient / (squared_norms[i] + ridge[i]))
+                alpha[j] = max(0.0, before - gradient / (squared_norms[i] + one + ridge[i]))
                 step = alpha[j] - before
                 if step != 0.0:
                     # |w + s t x|^2 = |w|^2 + 2 s t w'x + s^2 |x|^2, so the norm costs no pass over the weights.
-                    squared_norm += step * (2.0 * (margins[j] - slack) + step * squared_norms[i])
+                    squared_norm += step * (2.0 * (margins[j] - slack) + step * (squared_norms[i] + one))
                     row_add(rows, i, step * signs[j], weights)
+                    intercept += step * signs[j] * one
             position += 1
         shrink_above = highest if highest > 0.0 else np.inf
         dual = -0.5 * squared_norm
@@ -59,21 +63,21 @@ def solve_with_margins(rows, row_index, signs, margins, ridge, squared_norms, we
         primal = 0.5 * (squared_norm + hinge)
         gap = (primal - dual) / primal if primal > 0.0 else 0.0
         if is_abandoned():
-            return n_iter, gap
+            return intercept, n_iter, gap
         if gap > trigger and n_iter < max_iter:
             continue
         hinge = 0.0
         for j in range(n):
-            slack = margins[j] - signs[j] * row_dot(rows, row_index[j], weights)
+            slack = margins[j] - signs[j] * (row_dot(rows, row_index[j], weights) + intercept)
             if slack > 0.0:
                 hinge += slack * slack / ridge[row_index[j]]
         primal = 0.5 * (squared_norm + hinge)
         gap = (primal - dual) / primal if primal > 0.0 else 0.0
         if gap <= tol:
-            return n_iter, gap
+            return intercept, n_iter, gap
         n_active, shrink_above = n, np.inf
         trigger *= 0.7
-    return max_iter, gap
+    return intercept, max_iter, gap
 
 
 def _take_out(rows, row_index, work, columns, values, n_taken):
@@ -107,16 +111,31 @@ def _take_out_of(rows, row_index, work, columns, values, n_taken):
 
 @compiled
 def solve_leaf(
-    rows, members, weights, mean_weight, row_index, signs, offsets, ridge, squared_norms, work, tol, max_iter, seed
+    rows,
+    members,
+    weights,
+    mean_weight,
+    row_index,
+    signs,
+    offsets,
+    ridge,
+    squared_norms,
+    fit_intercept,
+    work,
+    tol,
+    max_iter,
+    seed,
 ):
-    """Return the columns and weights of one scorer: its solution plus ``mean_weight`` times the class mean's direction.
+    """Return columns, weights and intercept of one scorer, with the epochs and the relative gap.
+
+    The weights are the solution plus ``mean_weight`` times the direction of the class mean.
 
     ``members`` are the rows of the class that count for the mean, a part of ``row_index``. ``work`` has two rows of
     zeros, as long as a row is wide, and is left so.
     """
     margins = 1.0 - signs * offsets
-    n_iter, gap = solve_with_margins(
-        rows, row_index, signs, margins, ridge, squared_norms, work[0], tol, max_iter, seed
+    intercept, n_iter, gap = solve_with_margins(
+        rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, work[0], tol, max_iter, seed
     )
     if mean_weight != 0.0:
         squared_norm = 0.0
@@ -137,7 +156,7 @@ def solve_leaf(
     columns, values = np.empty(room, dtype=np.int64), np.empty(room)
     n_taken = _take_out(rows, row_index, work[0], columns, values, 0)
     order = np.argsort(columns[:n_taken])
-    return columns[order], values[order], n_iter, gap
+    return columns[order], values[order], intercept, n_iter, gap
 
 
 def _row_size(rows, i):

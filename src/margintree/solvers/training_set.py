@@ -1,6 +1,7 @@
 """The training rows, sorted by class, and the part of them that a node sees."""
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -86,6 +87,12 @@ class LinearTrainingSet(TrainingSet):
         self._arrays = layout(X)
         # Small problems are solved to rounding, so that weights and repeated rows give the same model.
         self.is_exact = X.shape[0] * X.shape[1] ** 2 <= POLISH_WORK
+
+    @cached_property
+    def density(self) -> float:
+        """Part of the values that are not zero."""
+        n_values = self.X.shape[0] * self.X.shape[1]
+        return int(np.count_nonzero(self.X.data if sp.issparse(self.X) else self.X)) / n_values if n_values else 0.0
 
     def select(self, row_index: Index, class_start: Index, seed: int) -> LinearRows:
         n_columns = self.X.shape[1]
