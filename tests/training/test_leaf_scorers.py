@@ -12,6 +12,7 @@ from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training.leaf_scorers import Blend, LeafTrainer, fit_blend, pairs_of
 
 N_CLASSES, PER_CLASS, N_LISTED = 6, 12, 3
+NOTHING = Blend(0.0, 0.0, 0.0)
 
 
 def shortlists(random, class_of_row, signal, noise):
@@ -80,13 +81,13 @@ def test_a_row_is_paired_with_its_list_and_with_its_own_class():
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("n_columns", [5, 150], ids=["small", "large"])
-def test_a_scorer_minimises_its_loss_from_the_offset(make, n_columns):
+@pytest.mark.parametrize("blend", [Blend(-0.4, 0.7, 0.3), NOTHING], ids=["offset", "nothing"])
+def test_a_scorer_minimises_its_loss_from_the_offset(make, n_columns, blend):
     trainer, X, *_ = leaf_trainer(1, n_columns=n_columns, make=make)
     assert (len(X) * n_columns**2 <= POLISH_WORK) == (n_columns == 5)
-    # Few of 150 columns are not zero: such rows need no intercept.
-    has_intercept = n_columns == 5
-    assert trainer.fit_intercept == has_intercept
-    blend, cost_factor = Blend(-0.4, 0.7, 0.3), 2.0
+    # Few of 150 columns are not zero: such rows need no intercept beside the constant of the blend.
+    has_intercept = n_columns == 5 or blend == NOTHING
+    cost_factor = 2.0
     for k, scorer in enumerate(trainer.train(blend, cost_factor)):
         part = trainer.pairs.of_class(k)
         rows, signs, offset = X[trainer.pairs.row[part], :5], trainer.pairs.sign(k), blend.of(trainer.pairs, part)
@@ -101,6 +102,7 @@ def test_a_scorer_minimises_its_loss_from_the_offset(make, n_columns):
         expected = best + blend.mean_weight * mean / np.linalg.norm(mean)
         np.testing.assert_allclose(dense(scorer, n_columns)[:5], expected[:5], atol=1e-3)
         assert scorer.intercept == pytest.approx(blend.constant + expected[5], abs=1e-3)
+        assert (abs(expected[5]) > 1e-3) == has_intercept
 
 
 @pytest.mark.parametrize("n_columns", [5, 150], ids=["small", "large"])

@@ -94,8 +94,13 @@ def words_of_classes(n_classes, per_class, random):
     return sp.csr_array(X / np.linalg.norm(X, axis=1, keepdims=True)), y
 
 
-@pytest.mark.parametrize("start", [STARTS[0], STARTS[1], STARTS[2]], ids=["trusting", "less so", "from nothing"])
-def test_new_rows_agree_with_the_jury(monkeypatch, start):
+@pytest.mark.parametrize(
+    ("start", "harder_by"),
+    # Starting from nothing, the intercepts take some of the harm away.
+    [(STARTS[0], 0.02), (STARTS[1], 0.02), (STARTS[2], 0.01)],
+    ids=["trusting", "less so", "from nothing"],
+)
+def test_new_rows_agree_with_the_jury(monkeypatch, start, harder_by):
     """A jury that machines of other folds have seen is harder on the scorers than new rows are."""
     X, y = words_of_classes(60, 50, np.random.default_rng(0))
     is_new = np.tile(np.arange(50) >= 20, 60)
@@ -121,7 +126,7 @@ def test_new_rows_agree_with_the_jury(monkeypatch, start):
     monkeypatch.setattr(refinement, "machines_without", only_without_the_fold)
     MarginTreeClassifier(**parameters).fit(X, y)
     # With all rows machines and scorers are a little better; taught by the jury's rows they look worse to it.
-    assert said[1] < said[0] - 0.02
+    assert said[1] < said[0] - harder_by
 
 
 def trial_of(is_right, start, weight=None, weight_of_copies=None):

@@ -61,8 +61,8 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         Part of a node's rows by which its two sides may differ. Small values give shallow trees and fast
         predictions, large ones leave the margin more choice. A single class that outweighs it widens it.
     fit_intercept : bool, default=True
-        Add a constant feature (with a kernel, add 1 to it). Its weight is part of the norm. Scorers of leaves do so
-        only if at least a tenth of the values are not zero.
+        Add a constant feature (with a kernel, add 1 to it). Its weight is part of the norm. Scorers of leaves that
+        start from an offset do so only if at least a tenth of the values are not zero.
     tol : float, default=1e-3
         Relative duality gap of each node's machine.
     max_iter : int, default=1000

@@ -28,8 +28,8 @@ Index = npt.NDArray[np.int64]
 # The blend has three parameters and thousands of pairs; the penalty only keeps it finite.
 BLEND_PENALTY = 1e-3
 CLASSES_PER_TASK = 64
-# Scorers have an intercept where at least this part of the values is not zero. Of rows that are mostly zeros, texts
-# above all, zero is a natural origin, and intercepts of many classes only learn how often they are listed.
+# Scorers that start from an offset have an intercept where at least this part of the values is not zero. Of rows that
+# are mostly zeros, texts above all, zero is a natural origin, and the offset has a constant already.
 DENSE = 0.1
 
 
@@ -136,10 +136,10 @@ class LeafTrainer:
     seed: int
     n_threads: int
 
-    @property
-    def fit_intercept(self) -> bool:
-        """Whether scorers have intercepts of their own, beside the constant of the blend."""
-        return self.training_set.fit_intercept and self.training_set.density >= DENSE
+    def fit_intercept(self, blend: Blend) -> bool:
+        """Return whether scorers have intercepts of their own, beside the constant of the blend."""
+        starts_from_nothing = blend == Blend(0.0, 0.0, 0.0)
+        return self.training_set.fit_intercept and (starts_from_nothing or self.training_set.density >= DENSE)
 
     def train(
         self,
@@ -182,27 +182,27 @@ class LeafTrainer:
                 taken = counted[row]
                 row, sign, offset = row[taken], sign[taken], offset[taken]
             if n_rows * n_features**2 <= POLISH_WORK:
-                columns, weights, intercept = self._exact(row, sign, offset, ridge[row], blend.mean_weight)
+                columns, weights, intercept = self._exact(row, sign, offset, ridge[row], blend)
             else:
                 columns, weights, intercept, _, _ = kernels.leaf_dual.solve_leaf(
                     *(rows, row[sign > 0.0], self.weight, blend.mean_weight, row, sign, offset, ridge, norms),
-                    *(self.fit_intercept, work, self.tol, self.max_iter, self.seed),
+                    *(self.fit_intercept(blend), work, self.tol, self.max_iter, self.seed),
                 )
             scorer = LinearClassifier(columns, weights, blend.constant + intercept)
             scorers.append(compact(scorer, self.prune, n_features))
         return scorers
 
     def _exact(
-        self, row: npt.NDArray[np.int32], sign: Array, offset: Array, ridge: Array, mean_weight: float
+        self, row: npt.NDArray[np.int32], sign: Array, offset: Array, ridge: Array, blend: Blend
     ) -> tuple[Index, Array, float]:
         """Return a scorer of a small problem, exact to rounding, as the machines of small nodes are."""
         X = self.training_set.X
         features = X[row] if isinstance(X, np.ndarray) else X[row].toarray()
-        rows = np.column_stack([features, np.ones(len(row))]) if self.fit_intercept else features
+        rows = np.column_stack([features, np.ones(len(row))]) if self.fit_intercept(blend) else features
         start = np.zeros(rows.shape[1])
         _, solution, *_ = newton(rows, sign, ridge, start, POLISH_TOL, np.inf, NEWTON_ITERATIONS, offset=offset)
         weights, intercept = solution[: X.shape[1]], float(solution[X.shape[1] :].sum())
         mean = self.weight[row[sign > 0.0]] @ features[sign > 0.0]
         length = np.linalg.norm(mean)
-        weights = weights + (mean_weight / length * mean if length > 0.0 else 0.0)
+        weights = weights + (blend.mean_weight / length * mean if length > 0.0 else 0.0)
         return np.arange(X.shape[1]), weights, intercept
