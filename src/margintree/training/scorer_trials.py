@@ -2,8 +2,8 @@
 
 A jury must be out of the fold machines, too. Rows on whose lists a class appears are its negatives: with a row in the
 training set of the machines that make the lists, the rows that resemble it are listed with its class, and scorers
-trained against just these would look bad at it, the worse the less they trust the offset. With a jury apart, what a
-trial says of a start is what new rows say of it.
+trained against just these would look bad at it. With a jury apart, what a trial says of a start is what new rows say of
+it.
 """
 
 from collections.abc import Callable, Sequence
