@@ -159,6 +159,7 @@ def right_rows(number, count):
         ([60, 62, 62, 61, 60], 2, 4),  # of two thirds it is; of equal ones the one that needs nothing but the row
         ([60, 66, 65, 64, 60], 2, 4),  # also if it is worse by a third
         ([60, 66, 63, 62, 60], 1, 4),  # not if it is worse by an error
+        ([60, 61, 66, 65, 80], 2, 4),  # from nothing, a C that is too large is not made larger
         ([50, 56, 62, 68, 74], 4, 5),
     ],
 )
