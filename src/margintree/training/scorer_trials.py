@@ -31,8 +31,8 @@ STARTS = ((1.25, 1.0), (0.3, 4.0), (0.0, 2.0), (0.0, 16.0), (0.0, 128.0))
 # others, then the one that depends on nothing but the row before one that needs paths and means to stay what they are.
 PREFERENCE = (0, 2, 1, 3, 4)
 ENOUGH = 0.5
-# The rest is not tried after two starts that are no better than the best before them, after one that is worse by so many
-# standard errors, and once, starting from nothing, a larger C is no better than a smaller one.
+# The rest is not tried after two starts that are no better than the best before them, after one that is worse by so
+# many standard errors, and once, starting from nothing, a larger C is no better than a smaller one.
 HOPELESS = 3.0
 # Gaps to try, and what part of the jury a smaller one may lose.
 GAPS = (3.0, 4.0, 6.0, 8.0, 10.0)
