@@ -64,7 +64,8 @@ def test_memory_out_of_proportion_is_found_out(hostile_files, tmp_path, monkeypa
         trial.load_in_bounds(is_mapped=True)
 
     def greedy(path, mmap):
-        np.ones(2**21)
+        # So much is never memory that the process has already and does not use.
+        np.ones(2**23)
         raise ModelFileError("refused, too late")
 
     monkeypatch.setattr(hostile_files, "load_model", greedy)
