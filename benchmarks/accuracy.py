@@ -19,8 +19,7 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from data_sets import parts, prepared
+from data_sets import drawn_images, in_one, prepared
 from joblib import Parallel, delayed
 from peer_process import keep, read_kept
 from report import RESULTS, commit, heading, table, write
@@ -113,16 +112,11 @@ class Setting:
 
 
 def splits(name: str) -> list[tuple[Any, np.ndarray, Any, np.ndarray]]:
-    everything = parts(name)
-    stack = sp.vstack if sp.issparse(everything[0][0]) else np.vstack
-    X, y = stack([X for X, _ in everything]), np.concatenate([y for _, y in everything])
-    X = sp.csr_matrix(X) if sp.issparse(X) else X
+    X, y = in_one(name)
     found = []
     for seed in range(N_SPLITS):
-        rng = np.random.default_rng(seed)
         if name == "caltech101_bow1000":
-            order = rng.permutation(len(y))
-            train = np.concatenate([order[y[order] == c][:30] for c in np.unique(y)])
+            train = drawn_images(y, seed)
         else:
             size = {"news20_bydate": round(len(y) * 3993 / 19928), "sector_part": len(y) // 2}
             n_train = TRAINING_ROWS.get(name) or size[name]

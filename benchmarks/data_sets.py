@@ -5,6 +5,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from margintree.datasets import DATA_SETS, fetch, usual_preparation
 
@@ -25,6 +26,20 @@ def parts(name: str) -> list[tuple[Any, np.ndarray]]:
     bunch = fetch(_set_of(name), download_if_missing=False)
     rows = [slice(bunch.n_train), slice(bunch.n_train, None)]
     return [(bunch.data[part], bunch.target[part]) for part in rows if len(bunch.target[part])]
+
+
+def in_one(name: str) -> tuple[Any, np.ndarray]:
+    """Return all raw rows of a data set."""
+    everything = parts(name)
+    stack = sp.vstack if sp.issparse(everything[0][0]) else np.vstack
+    X, y = stack([X for X, _ in everything]), np.concatenate([y for _, y in everything])
+    return sp.csr_matrix(X) if sp.issparse(X) else X, y
+
+
+def drawn_images(y: np.ndarray, seed: int, per_class: int = 30) -> np.ndarray:
+    """Return so many rows of each class."""
+    order = np.random.default_rng(seed).permutation(len(y))
+    return np.concatenate([order[y[order] == c][:per_class] for c in np.unique(y)])
 
 
 def prepared(X_train: Any, X_test: Any, name: str) -> tuple[Any, Any]:

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from data_sets import parts, prepared
+from data_sets import drawn_images, in_one, parts, prepared
 from report import heading, table, write
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedShuffleSplit
@@ -37,16 +36,12 @@ def models() -> dict[str, Any]:
 
 
 def draws(name: str) -> Iterator[tuple[Any, np.ndarray, Any, np.ndarray]]:
-    everything = parts(name)
-    stack = sp.vstack if sp.issparse(everything[0][0]) else np.vstack
-    X, y = stack([X for X, _ in everything]), np.concatenate([y for _, y in everything])
-    X = sp.csr_matrix(X) if sp.issparse(X) else X
+    X, y = in_one(name)
     for seed in range(N_DRAWS):
         if name == "caltech101_bow1000":
-            order = np.random.default_rng(seed).permutation(len(y))
-            train = np.concatenate([order[y[order] == c][:IMAGES_PER_CLASS] for c in np.unique(y)])
+            train = drawn_images(y, seed, IMAGES_PER_CLASS)
         else:
-            shuffle = StratifiedShuffleSplit(1, train_size=len(everything[0][1]), random_state=seed)
+            shuffle = StratifiedShuffleSplit(1, train_size=len(parts(name)[0][1]), random_state=seed)
             train, _ = next(shuffle.split(np.zeros(len(y)), y))
         test = np.setdiff1d(np.arange(len(y)), train)
         X_train, X_test = prepared(X[train], X[test], name)
