@@ -76,7 +76,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         Of ``walk="beam"``.
     beam_gap : float or "auto", default="auto"
         Of ``walk="beam"``: a path whose log probability lies further than this below the best one's is given up.
-        Smaller is faster. "auto" takes the smallest of some that costs at most one in two thousand held-out rows.
+        Smaller is faster. "auto" takes one of which held-out rows say that it is worth the classes it looks at.
     shortlist : int or "auto", default="auto"
         How many classes at the ends of the best paths get a second look by scorers of their own, one per class,
         trained on the rows whose shortlists contain it. 0 ranks by the paths alone. "auto" is 20 for the linear

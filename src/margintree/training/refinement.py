@@ -20,7 +20,7 @@ from margintree.training.calibration import fit_sigmoids, own_paths, path_scores
 from margintree.training.held_out import N_JURIES, deal_rows, machines_without
 from margintree.training.leaf_scorers import LeafTrainer, pairs_of
 from margintree.training.machines import Trainer
-from margintree.training.scorer_trials import Hearing, train_scorers
+from margintree.training.scorer_trials import Hearing, choose
 
 Index = npt.NDArray[np.int64]
 FOLD_TOL = 1e-2
@@ -80,11 +80,12 @@ def refine(
         sigmoids, leaf_trainer = held_out(jury)
         assert leaf_trainer is not None
         hearings.append(Hearing(leaf_trainer, jury, weight_of_copies))
+    trial = choose(hearings)
     if n_juries > 1:
         # Where rows are few, machines that have seen the juries, too, are worth their time.
         sigmoids, leaf_trainer = held_out(nobody)
     assert leaf_trainer is not None
-    return sigmoids, *train_scorers(leaf_trainer, hearings)
+    return sigmoids, trial.scorers(leaf_trainer), trial.scores.best_gap()
 
 
 def _held_out(

@@ -18,25 +18,18 @@ from margintree.prediction.ranker import LeafScorers
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.solution import Array
+from margintree.training.jury import ENOUGH, JuryScores, together
 from margintree.training.leaf_scorers import CLASSES_PER_TASK, Blend, LeafTrainer, fit_blend, projections
 
-Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-# How far a scorer trusts the offset, and the factor of its C, in the order in which they are tried: from correcting a
-# little more than what separates the pairs best by itself, over learning most of it, to starting from nothing, one
-# class against the others on its shortlists, with ever larger C.
-STARTS = ((1.25, 1.0), (0.3, 4.0), (0.0, 2.0), (0.0, 16.0), (0.0, 128.0))
-# Of starts that are within half a standard error of the best, the first in this order is taken: sparser ones before
-# others, then the one that depends on nothing but the row before one that needs paths and means to stay what they are.
-PREFERENCE = (0, 2, 1, 3, 4)
-ENOUGH = 0.5
+# How far a scorer trusts the offset, and the factor of its C, in the order in which they are tried: correcting a little
+# more than what separates the pairs best by itself, or starting from nothing, one class against the others on its
+# shortlists, with ever larger C. Of starts that are as good as the best the first is taken; its scorers are sparser.
+STARTS = ((1.25, 1.0), (0.0, 2.0), (0.0, 16.0), (0.0, 128.0))
 # The rest is not tried after two starts that are no better than the best before them, after one that is worse by so
 # many standard errors, and once, starting from nothing, a larger C is no better than a smaller one.
 HOPELESS = 3.0
-# Gaps to try, and what part of the jury a smaller one may lose.
-GAPS = (3.0, 4.0, 6.0, 8.0, 10.0)
-GAP_COST = 0.0005
 # Relative duality gap of scorers that only serve to choose.
 TRIAL_TOL = 1e-2
 CLASSES_AT_ONCE = 256
@@ -64,28 +57,22 @@ class Hearing:
         """The blend of the other rows."""
         return fit_blend(self.trainer_without.pairs, np.where(self.jury, 0.0, self.trainer.importance))
 
-    def scores(self, trust: float, cost_factor: float) -> "JuryScores":
+    def scores(self, trust: float, cost_factor: float) -> JuryScores:
         """Return what the jury gets from scorers that are trained without it."""
         return jury_scores(self, self.blend.times(trust), cost_factor)
 
 
-def train_scorers(trainer: LeafTrainer, hearings: Sequence[Hearing]) -> tuple[LeafScorers, float]:
-    """Let the juries choose a start, then train on all rows.
-
-    Returns the scorers, and the smallest gap of the beam that costs the juries next to nothing.
-    """
-
-    def tried(trust: float, cost_factor: float) -> Trial:
-        return Trial(trust, cost_factor, together([hearing.scores(trust, cost_factor) for hearing in hearings]))
-
-    best = best_trial(tried)
-    gap = next((gap for gap in GAPS if best.scores.accuracy(gap) >= best.scores.accuracy() - GAP_COST), GAPS[-1])
-    start = fit_blend(trainer.pairs, trainer.importance).times(best.trust)
-    return trainer.scorers(start, best.cost_factor, best.scores.temperature()), gap
+def choose(hearings: Sequence[Hearing]) -> "Trial":
+    """Let the juries choose a start."""
+    return best_trial(
+        lambda trust, cost_factor: Trial(
+            trust, cost_factor, together([hearing.scores(trust, cost_factor) for hearing in hearings])
+        )
+    )
 
 
 def best_trial(tried: "Callable[[float, float], Trial]") -> "Trial":
-    """Go through the starts as long as there is hope, and take the preferred one of the best."""
+    """Go through the starts as long as there is hope, and take the first one that is as good as the best."""
     trials = [tried(*STARTS[0])]
     top, n_misses = trials[0], 0
     for start in STARTS[1:]:
@@ -97,63 +84,8 @@ def best_trial(tried: "Callable[[float, float], Trial]") -> "Trial":
         n_misses += 1
         if n_misses == 2 or gain < -HOPELESS * error or top.trust == start[0] == 0.0:
             break
-    for number in PREFERENCE:
-        if number < len(trials):
-            loss, error = top.gain_over(trials[number])
-            if loss <= ENOUGH * error:
-                return trials[number]
-    return top
-
-
-@dataclass(frozen=True, eq=False)
-class JuryScores:
-    """Scores of listed pairs, sorted by row; row r has ``start[r]:start[r + 1]``."""
-
-    start: Index
-    score: Array
-    path_score: npt.NDArray[np.float32]
-    is_own: Mask
-    weight: Array
-    weight_of_copies: Array
-
-    def is_right(self, gap: float = np.inf) -> Mask:
-        """Return for which rows the own class scores highest among paths within the gap."""
-        if len(self.weight) == 0:
-            return np.zeros(0, dtype=np.bool_)
-        best_path = np.maximum.reduceat(self.path_score, self.start[:-1])
-        is_near = self.path_score >= np.repeat(best_path, np.diff(self.start)) - gap
-        score = np.where(is_near, self.score, -np.inf)
-        highest = np.maximum.reduceat(score, self.start[:-1])
-        own = np.where(self.is_own & is_near, score, -np.inf)
-        return np.asarray(np.maximum.reduceat(own, self.start[:-1]) >= highest)
-
-    def accuracy(self, gap: float = np.inf) -> float:
-        """Return the weighted part of the rows that are right."""
-        return float(self.weight @ self.is_right(gap) / self.weight.sum()) if self.weight.any() else 0.0
-
-    def temperature(self) -> float:
-        """Return the factor of the scores whose softmax gives the rows' own classes most likelihood.
-
-        Only rows that list their own class can say; without any, scores stay as they are.
-        """
-        own_listed = np.logical_or.reduceat(self.is_own, self.start[:-1]) if len(self.weight) else np.zeros(0, bool)
-        if not own_listed.any():
-            return 1.0
-        return float(kernels.sigmoids.fit_temperature(self.start, self.score, self.is_own, self.weight * own_listed))
-
-
-def together(parts: Sequence[JuryScores]) -> JuryScores:
-    """Return the scores of all juries, one behind another."""
-    ends = np.cumsum([part.start[-1] for part in parts])
-    start = [part.start[:-1] + end - part.start[-1] for part, end in zip(parts, ends, strict=True)]
-    return JuryScores(
-        np.concatenate([*start, ends[-1:]]),
-        np.concatenate([part.score for part in parts]),
-        np.concatenate([part.path_score for part in parts]),
-        np.concatenate([part.is_own for part in parts]),
-        np.concatenate([part.weight for part in parts]),
-        np.concatenate([part.weight_of_copies for part in parts]),
-    )
+    behind = [top.gain_over(trial) for trial in trials]
+    return next(trial for trial, (loss, error) in zip(trials, behind, strict=True) if loss <= ENOUGH * error)
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +94,17 @@ class Trial:
 
     trust: float
     cost_factor: float
-    scores: JuryScores
+    heard: JuryScores
+
+    @cached_property
+    def lean(self) -> float:
+        """The weight of the path beside the scorers; the offset, where they start from one, has it already."""
+        return 0.0 if self.trust > 0.0 else self.heard.best_lean()
+
+    @cached_property
+    def scores(self) -> JuryScores:
+        """Of the listed pairs, with the path."""
+        return self.heard.leaning(self.lean)
 
     @cached_property
     def is_right(self) -> Mask:
@@ -170,16 +112,14 @@ class Trial:
         return self.scores.is_right()
 
     def gain_over(self, other: "Trial") -> tuple[float, float]:
-        """Return by how much more of the jury is right than in another trial, and the standard error of that.
+        """Return by how much more of the jury is right than in another trial, and the standard error of that."""
+        return self.scores.gain(self.is_right, other.is_right)
 
-        The error is that of trials without a difference, as in McNemar's test; copies of a row say the same.
-        """
-        weight = self.scores.weight
-        if not weight.any():
-            return 0.0, 0.0
-        difference = self.is_right.astype(float) - other.is_right
-        variance = (weight * self.scores.weight_of_copies) @ np.square(difference)
-        return float(weight @ difference / weight.sum()), float(np.sqrt(variance) / weight.sum())
+    def scorers(self, trainer: LeafTrainer) -> LeafScorers:
+        """Return scorers that start in the same way and learn from all rows."""
+        blend = fit_blend(trainer.pairs, trainer.importance).times(self.trust)
+        scorers = trainer.scorers(blend, self.cost_factor, self.scores.temperature())
+        return replace(scorers, path_weight=scorers.path_weight + self.lean)
 
 
 def jury_scores(hearing: Hearing, blend: Blend, cost_factor: float) -> JuryScores:
