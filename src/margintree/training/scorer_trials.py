@@ -25,8 +25,10 @@ Mask = npt.NDArray[np.bool_]
 
 # How far a scorer trusts the offset, and the factor of its C, in the order in which they are tried: correcting a little
 # more than what separates the pairs best by itself, or starting from nothing, one class against the others on its
-# shortlists, with ever larger C. Of starts that are as good as the best the first is taken; its scorers are sparser.
+# shortlists, with ever larger C. Of those that are as good as the best, the first is taken.
 STARTS = ((1.25, 1.0), (0.0, 2.0), (0.0, 16.0), (0.0, 128.0))
+# For scorers that start from the offset, a standard error below the best is as good: they are sparser.
+ENOUGH_WITH_OFFSET = 1.0
 # The rest is not tried after two starts that are no better than the best before them, after one that is worse by so
 # many standard errors, and once, starting from nothing, a larger C is no better than a smaller one.
 HOPELESS = 3.0
@@ -84,8 +86,11 @@ def best_trial(tried: "Callable[[float, float], Trial]") -> "Trial":
         n_misses += 1
         if n_misses == 2 or gain < -HOPELESS * error or top.trust == start[0] == 0.0:
             break
-    behind = [top.gain_over(trial) for trial in trials]
-    return next(trial for trial, (loss, error) in zip(trials, behind, strict=True) if loss <= ENOUGH * error)
+    for trial in trials:
+        loss, error = top.gain_over(trial)
+        if loss <= error * (ENOUGH_WITH_OFFSET if trial.trust > 0.0 else ENOUGH):
+            return trial
+    return top
 
 
 @dataclass(frozen=True, eq=False)
