@@ -59,12 +59,12 @@ def test_scores_of_a_trial_do_not_change_with_the_rows_of_the_jury(monkeypatch):
 def test_the_jury_gets_the_scores_that_all_scorers_together_give(monkeypatch, at_once):
     monkeypatch.setattr(scorer_trials, "CLASSES_AT_ONCE", at_once)
     monkeypatch.setattr(scorer_trials, "CLASSES_PER_TASK", 1)
-    hearing = Hearing(leaf_trainer(), JURY, np.ones(len(JURY)))
-    trainer, start = hearing.trainer_without, hearing.blend.times(0.3)
+    hearing, (trust, cost_factor) = Hearing(leaf_trainer(), JURY, np.ones(len(JURY))), STARTS[0]
+    trainer, start = hearing.trainer_without, hearing.blend.times(trust)
     weights, intercepts = np.zeros((N_CLASSES, 5)), np.zeros(N_CLASSES)
-    for k, scorer in enumerate(trainer.train(start, 4.0, ~JURY)):
+    for k, scorer in enumerate(trainer.train(start, cost_factor, ~JURY)):
         weights[k, scorer.columns], intercepts[k] = scorer.weights, scorer.intercept
-    scores = hearing.scores(0.3, 4.0)
+    scores = hearing.scores(trust, cost_factor)
     rows = np.flatnonzero(JURY)
     path_scores = scores.path_score.reshape(len(rows), N_CLASSES)
     expected = trainer.training_set.X[rows, :5] @ weights.T + intercepts + start.path_weight * path_scores
@@ -225,6 +225,36 @@ def test_what_lies_beyond_a_gap_is_neither_right_nor_in_the_way():
     scores = scores_of([[1.0, 2.0], [2.0, 1.0]], [[0.0, -4.5], [-4.5, 0.0]], [[True, False], [True, False]])
     assert scores.is_right(4.0).tolist() == [True, False]
     assert scores.is_right(5.0).tolist() == [False, True]
+    # Where nothing is said, paths within 5 count.
+    for distance, expected in ((4.9, False), (5.1, True)):
+        assert scores_of([[1.0, 2.0]], [[0.0, -distance]], [[True, False]]).is_right().tolist() == [expected]
+
+
+def test_of_classes_that_tie_the_first_wins_as_in_prediction():
+    tied = scores_of(np.zeros((3, 3)), np.zeros((3, 3)), np.eye(3, dtype=bool))
+    assert tied.is_right().tolist() == [True, False, False]
+    # Of those that are near.
+    near = scores_of(np.zeros((3, 3)), np.tile([-9.0, 0.0, 0.0], (3, 1)), np.eye(3, dtype=bool))
+    assert near.is_right().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_what_the_jury_says_of_empty_rows_is_what_prediction_makes_of_them(monkeypatch, seed):
+    """Without an intercept all scorers from nothing give them zero, and the first class gets them all."""
+    said = []
+
+    def heard(tried):
+        said.append(best_trial(tried))
+        return said[-1]
+
+    monkeypatch.setattr(scorer_trials, "best_trial", heard)
+    random = np.random.default_rng(seed)
+    y = np.repeat(np.arange(8), 120)
+    X = random.normal(size=(8, 10))[y] + 1.5 * random.normal(size=(len(y), 10))
+    X[random.random(len(y)) < np.where(y == 7, 0.9, 0.1)] = 0.0
+    is_new = np.arange(len(y)) % 2 == 1
+    model = MarginTreeClassifier(fit_intercept=False, random_state=0).fit(X[~is_new], y[~is_new])
+    assert model.score(X[is_new], y[is_new]) == pytest.approx(said[0].scores.mean(said[0].is_right), abs=0.1)
 
 
 @pytest.mark.parametrize("lean", LEANS)
@@ -246,16 +276,37 @@ def test_a_lean_that_chance_can_explain_is_not_taken():
     assert helped.best_lean() == LEANS[1]
 
 
-def test_only_scorers_from_nothing_lean_on_the_path():
+def test_only_scorers_from_nothing_lean_on_the_path(monkeypatch):
     """The offset of the others has the path already."""
-    trainer = leaf_trainer(signal=3.0, spread=3.0)
+    monkeypatch.setattr(JuryScores, "best_lean", lambda self: 0.5)
+    trainer = leaf_trainer()
     hearing = Hearing(trainer, JURY, trainer.weight)
     for trust, cost_factor in STARTS:
         trial = Trial(trust, cost_factor, hearing.scores(trust, cost_factor))
         path_weight = trial.scorers(trainer).path_weight
         expected = trust * fit_blend(trainer.pairs, trainer.importance).path_weight + trial.lean
         assert path_weight == pytest.approx(expected)
-        assert (trial.lean > 0.0) == (trust == 0.0)
+        assert trial.lean == (0.5 if trust == 0.0 else 0.0)
+
+
+def test_what_decides_is_the_ranking_with_its_lean():
+    """Scorers from nothing that are worse alone, but best with the path, are taken; the temperature is theirs."""
+    random = np.random.default_rng(0)
+    path_score = -4.0 * random.random((2000, 3))
+    truth = random.normal(size=(2000, 3))
+    is_own = truth == truth.max(axis=1, keepdims=True)
+    noise = 0.3 * random.normal(size=truth.shape)
+
+    def tried(trust, cost_factor):
+        # The offset gives noisy scores; from nothing all of the truth but the path, and nothing else, is found.
+        score = truth + noise if trust > 0.0 else truth - 0.5 * path_score
+        return Trial(trust, cost_factor, scores_of(score, path_score, is_own))
+
+    best = best_trial(tried)
+    assert best.heard.mean(best.heard.is_right()) < tried(*STARTS[0]).scores.mean(tried(*STARTS[0]).is_right)
+    assert (best.trust, best.lean, best.scores.mean(best.is_right)) == (0.0, 0.5, 1.0)
+    trainer = leaf_trainer()
+    assert best.scorers(trainer).temperature == best.scores.temperature() != best.heard.temperature()
 
 
 def test_juries_are_heard_together():

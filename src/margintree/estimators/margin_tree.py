@@ -76,7 +76,8 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         Of ``walk="beam"``.
     beam_gap : float or "auto", default="auto"
         Of ``walk="beam"``: a path whose log probability lies further than this below the best one's is given up.
-        Smaller is faster. "auto" takes one of which held-out rows say that it is worth the classes it looks at.
+        Smaller is faster. "auto" takes one of which held-out rows say that it is worth the classes it looks at, or 10
+        where there are no scorers of leaves.
     shortlist : int or "auto", default="auto"
         How many classes at the ends of the best paths get a second look by scorers of their own, one per class,
         trained on the rows whose shortlists contain it. 0 ranks by the paths alone. "auto" is 20 for the linear
@@ -304,7 +305,10 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
             sigmoids, scorers, narrow_gap = apart(lambda: refine(trainer, rows, trees, how, n_threads))
             gap = narrow_gap if isinstance(self.beam_gap, str) else gap
             model = replace(model, sigmoids=sigmoids)
-        n_candidates = max(shortlist, self.beam_width) if self.walk != "all" or shortlist else len(data.classes)
+        if scorers is not None:
+            n_candidates = shortlist
+        else:
+            n_candidates = len(data.classes) if self.walk == "all" else self.beam_width
         # All at once, and last: a fit that is interrupted or fails leaves an earlier model as it was.
         self.classes_, self.trees_, self.tree_, self._model = data.classes, trees, trees[0], model
         self._ranker = None if sigmoids is None else Ranker(model, scorers, self._width(), gap, n_candidates)

@@ -28,7 +28,7 @@ USUAL_GAP = 5.0
 
 @dataclass(frozen=True, eq=False)
 class JuryScores:
-    """Scores of listed pairs, sorted by row; row r has ``start[r]:start[r + 1]``."""
+    """Scores of listed pairs, sorted by row, then by class; row r has ``start[r]:start[r + 1]``."""
 
     start: Index
     score: Array
@@ -38,10 +38,15 @@ class JuryScores:
     weight_of_copies: Array
 
     def is_right(self, gap: float = USUAL_GAP) -> Mask:
-        """Return for which rows the own class scores highest among paths within the gap."""
+        """Return for which rows the own class scores highest among paths within the gap.
+
+        Of classes that tie the first wins, as in prediction; an empty row may have the same score for all of them.
+        """
         score = np.where(self._is_near(gap), self.score, -np.inf)
-        own = np.where(self.is_own, score, -np.inf)
-        return np.asarray(self._highest(own) >= self._highest(score))
+        is_highest = score == np.repeat(self._highest(score), np.diff(self.start))
+        before = np.cumsum(is_highest) - is_highest
+        is_first = is_highest & (before == np.repeat(before[self.start[:-1]], np.diff(self.start)))
+        return np.asarray(self._highest(is_first & self.is_own))
 
     def mean(self, value: Array | Mask) -> float:
         """Return the weighted mean of a value of rows, 0 without any."""
