@@ -333,7 +333,7 @@ def test_models_and_predictions_are_the_same_for_any_number_of_threads(digits, c
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_several_trees_differ_and_are_no_worse_than_one(digits, kernel):
     X, y = digits
-    gains = []
+    gains, differ = [], []
     # On the rows of one draw chance alone is as large as the bound.
     for seed in range(4):
         order = np.random.default_rng(seed).permutation(len(y))
@@ -344,8 +344,10 @@ def test_several_trees_differ_and_are_no_worse_than_one(digits, kernel):
         )
         assert len(three.trees_) == 3
         assert three.trees_[0] == one.tree_ == three.tree_
-        assert three.trees_[1] != three.trees_[0]
+        differ += [tree != three.tree_ for tree in three.trees_[1:]]
         gains.append(three.score(X[test], y[test]) - one.score(X[test], y[test]))
+    # Halves of the rows may agree on a structure, but not as a rule.
+    assert np.mean(differ) > 0.5
     assert np.mean(gains) >= -0.005
 
 
