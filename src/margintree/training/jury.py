@@ -69,11 +69,8 @@ class JuryScores:
         """Return the smallest lean that is as good as the best."""
         right = [self.leaning(lean).is_right() for lean in LEANS]
         top = max(right, key=self.mean)
-        for lean, is_right in zip(LEANS, right, strict=True):
-            loss, error = self.gain(top, is_right)
-            if loss <= ENOUGH * error:
-                return lean
-        raise AssertionError("the best is as good as itself")
+        behind = [self.gain(top, is_right) for is_right in right]
+        return next(lean for lean, (loss, error) in zip(LEANS, behind, strict=True) if loss <= ENOUGH * error)
 
     def temperature(self) -> float:
         """Return the factor of the scores whose softmax gives the rows' own classes most likelihood.

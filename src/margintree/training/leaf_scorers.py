@@ -4,8 +4,9 @@ Every training row gets a shortlist from machines that have not seen it, so the 
 that are mistaken for it, and training costs rows x shortlist, not rows x classes. Two facts about a pair of row and
 class are honest without a scorer: the score of the path, from held-out machines, and the projection on the direction
 of the class mean, taken without the row itself. A blend of them is the offset from which the scorer of the class
-starts, so that it learns what they leave open. With few rows per class that makes it far better, and sparser, than
-learning from nothing and blending afterwards. For rows of unit length the projection is the cosine.
+starts, so that it learns what they leave open. On many sets that makes it better, and sparser, than learning from
+nothing and blending afterwards; on which, held-out rows decide (see ``scorer_trials``). For rows of unit length the
+projection is the cosine.
 """
 
 from dataclasses import dataclass
