@@ -16,6 +16,7 @@ from margintree import (
     to_onnx,
 )
 
+onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 N_ROWS = 5000
@@ -108,6 +109,17 @@ def test_a_beam_is_written_as_all_paths_or_greedily_when_asked_for(tmp_path):
     to_onnx(model, tmp_path / "greedy.onnx", walk="greedy")
     expected = model.set_params(walk="greedy").predict(X_test)
     np.testing.assert_array_equal(answers(tmp_path / "greedy.onnx", X_test)[0], expected)
+
+
+def test_classes_ranked_by_their_scorers_alone_need_no_walk(tmp_path):
+    X, y, X_test = SETS["generated, 6 classes"]()
+    model = MarginTreeClassifier(random_state=0).fit(X, y)
+    model._ranker = replace(model._ranker, scorers=replace(model._ranker.scorers, path_weight=0.0))
+    assert model._ranker.flat is not None
+    check(model, X_test, tmp_path / "m.onnx")
+    check(model, X_test, tmp_path / "all.onnx", walk="all")
+    graph = onnx.load(tmp_path / "m.onnx").graph
+    assert sum(node.op_type == "MatMul" for node in graph.node) == 1
 
 
 def test_trees_without_probabilities_give_labels_alone(tmp_path):

@@ -6,7 +6,8 @@ node and a class is +1 where the class lies to the left of the node, -1 to the r
 - the greedy walk ends at the one class whose path agrees with the signs of all nodes on it: sign(D) P - depth = 0;
 - the score of a path is a sum of log probabilities, log p(left) max(P, 0) + log p(right) max(-P, 0).
 
-So a row costs as many decision functions as the tree has nodes, where margintree evaluates one per level.
+So a row costs as many decision functions as the tree has nodes, where margintree evaluates one per level. A model whose
+few classes are ranked by their scorers alone is one matrix product.
 """
 
 import os
@@ -50,7 +51,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = 
     walk : {"greedy", "all"} or None, default=None
         None is the estimator's own. A beam depends on the row at every step, which these operators cannot follow: a
         model with ``walk="beam"`` is written with "all", which looks at every path that the beam might have left out,
-        or with "greedy".
+        or with "greedy". Where it ranks its classes by their scorers alone, no path is followed and None will do.
 
     Raises
     ------
@@ -77,21 +78,12 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = 
     model, ranker = _exportable(estimator)
     walk = _checked_walk(estimator, ranker, walk)
     graph = Graph()
-    decisions = _decisions(graph, model, int(estimator.n_features_in_))
-    paths = _path_matrix(model.trees)
-    scores = None if ranker is None else _path_scores(graph, decisions, model, paths)
-    ranking, candidates = None, None
-    if walk == "greedy":
-        best = _greedy(graph, decisions, model.trees[0], paths)
+    if walk == "all" and ranker is not None and ranker.flat is not None:
+        best = _flat(graph, ranker)
     else:
-        assert scores is not None
-        assert ranker is not None
-        ranking, candidates = _ranking(graph, scores, ranker)
-        best = graph.add("ArgMax", ranking, axis=1, keepdims=0)
+        best = _walk(graph, model, ranker, walk)
     graph.add("Gather", graph.constant(_plain_labels(estimator.classes_)), best, output="label", axis=0)
-    if scores is not None:
-        _probabilities(graph, scores, ranking, candidates)
-    proto = graph.model(estimator, has_probabilities=scores is not None)
+    proto = graph.model(estimator, has_probabilities=ranker is not None)
     onnx.checker.check_model(proto)
     with replacing(Path(path)) as unfinished:
         unfinished.write_bytes(proto.SerializeToString())
@@ -113,6 +105,8 @@ def _exportable(estimator: Any) -> tuple[LinearTree | KernelTree, Ranker | None]
 def _checked_walk(estimator: Any, ranker: Ranker | None, walk: str | None) -> str:
     if walk is None:
         walk = getattr(estimator, "walk", "greedy")
+        if walk == "beam" and ranker is not None and ranker.flat is not None:
+            walk = "all"
         if walk == "beam":
             raise ValueError(
                 "A beam has no ONNX form. Write the model with walk='all', which ranks by every path and gives the "
@@ -182,6 +176,30 @@ class Graph:
         )
 
 
+def _walk(graph: Graph, model: LinearTree | KernelTree, ranker: Ranker | None, walk: str) -> str:
+    """Return the class at the end of a walk; where the tree is calibrated, give the probabilities, too."""
+    decisions = _decisions(graph, model)
+    paths = _path_matrix(model.trees)
+    if ranker is None:
+        return _greedy(graph, decisions, model.trees[0], paths)
+    scores = _path_scores(graph, decisions, model, paths)
+    if walk == "greedy":
+        _probabilities(graph, scores, None, None)
+        return _greedy(graph, decisions, model.trees[0], paths)
+    ranking, candidates = _ranking(graph, scores, ranker)
+    _probabilities(graph, scores, ranking, candidates)
+    return graph.add("ArgMax", ranking, axis=1, keepdims=0)
+
+
+def _flat(graph: Graph, ranker: Ranker) -> str:
+    """Return the class whose scorer has the largest value, and give the probabilities: no path is followed."""
+    assert ranker.scorers is not None
+    values = _linear_values(graph, ranker.scorers.table, np.arange(ranker.n_classes))
+    scaled = graph.add("Mul", values, graph.constant(float(ranker.scorers.temperature)))
+    graph.add("Softmax", scaled, output="probabilities", axis=1)
+    return graph.add("ArgMax", values, axis=1, keepdims=0)
+
+
 def _plain_labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return labels of a type that ONNX has."""
     kind = classes.dtype.kind
@@ -194,7 +212,7 @@ def _plain_labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     raise ValueError(f"ONNX has no labels of type {classes.dtype}; fit with numbers or text.")
 
 
-def _decisions(graph: Graph, model: LinearTree | KernelTree, n_features: int) -> str:
+def _decisions(graph: Graph, model: LinearTree | KernelTree) -> str:
     """Return the decision values of the internal nodes of all trees, one column each."""
     internal = np.flatnonzero(np.concatenate([tree.children_left for tree in model.trees]) >= 0)
     if isinstance(model, LinearTree):

@@ -1,5 +1,7 @@
 """How weights are stored: relative to the largest, pruned within a bound, read-only."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -83,3 +85,30 @@ def test_equal_machines_give_equal_tables_and_none_can_be_written():
     for array in tables[0].arrays:
         with pytest.raises(ValueError, match="read-only"):
             array[:1] = 0
+
+
+@given(seed=st.integers(0, 10**6), n_weights=st.lists(st.integers(0, 60), min_size=1, max_size=5))
+def test_by_feature_the_weights_are_the_same(seed, n_weights):
+    machines = [machine(sparse_weights(seed + m, n, n_features=60)) for m, n in enumerate(n_weights)]
+    table = WeightTable.from_classifiers(machines, 60)
+    expected = table.relative_weights(np.arange(len(machines)))
+    arrays = table.by_feature()
+    is_dense = sum(n_weights) >= 0.4 * 60 * len(n_weights)
+    assert len(arrays) == (1 if is_dense else 3)
+    if is_dense:
+        np.testing.assert_array_equal(arrays[0], expected)
+        return
+    start, number, weights = arrays
+    found = np.zeros((60, len(machines)), dtype=np.float32)
+    found[np.repeat(np.arange(60), np.diff(start.astype(np.int64))), number] = weights
+    np.testing.assert_array_equal(found, expected)
+    assert len(weights) == sum(n_weights)
+
+
+def test_columns_that_do_not_exist_are_left_out():
+    """They can only come from a file that was tampered with."""
+    table = WeightTable.from_classifiers([machine(sparse_weights(0, 9)) for _ in range(2)], 400)
+    cells = table.cells.copy()
+    cells[2 * 3 :: 2] = 400
+    start, number, weights = replace(table, cells=cells).by_feature()
+    assert start[-1] == len(number) == len(weights) < 18

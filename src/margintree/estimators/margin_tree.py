@@ -14,7 +14,7 @@ from margintree.estimators.ranked_walk import RankedWalker
 from margintree.estimators.training_data import TrainingData
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree, Sigmoids
-from margintree.prediction.ranker import Ranker
+from margintree.prediction.ranker import ASK_ALL, Ranker
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.splits import SPLITS, Split
 from margintree.structures.grow import GrownTree, grow
@@ -299,7 +299,9 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         wanted = shortlist if len(data.classes) > 2 else 0
         n_folds = self._n_folds(len(data.classes), wanted)
         if n_folds:
-            how = Refinement(n_folds, self._width(), gap, wanted, self.prune)
+            # So few classes are all on every list.
+            width = 0 if len(data.classes) <= min(wanted, ASK_ALL) else self._width()
+            how = Refinement(n_folds, width, gap, wanted, self.prune)
             rows = RefiningRows(data.X, data.sample_weight, data.cost / self.C, function)
             n_threads = self._n_threads()
             sigmoids, scorers, narrow_gap = apart(lambda: refine(trainer, rows, trees, how, n_threads))

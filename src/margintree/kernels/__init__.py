@@ -11,6 +11,7 @@ _MODULES = (
     "all_together",
     "compile",
     "flat",
+    "flat_ranking",
     "gather",
     "giving_up",
     "joint",

@@ -1,9 +1,9 @@
-"""One row and many machines without a tree: their values, and the class that these choose.
+"""Many machines without a tree: their values for a row, and the class that these choose.
 
-``machines`` is the tuple ``(table, scale, intercept, n_machines)``. A table of machines one after the other
-(``margintree.kernels.tables``) gives machine m the value scale[m] * (its inner product) + intercept[m], and any of
-them can be asked alone. A table by features is for methods that ask all machines: each value of the row meets the
-weights of its feature, which lie side by side, and ``scale`` is not used. It has the form
+``machines`` is the tuple ``(table, scale, intercept, n_machines)``: machine m has the value scale[m] * (its inner
+product) + intercept[m]. Of a table of machines one after the other (``margintree.kernels.tables``) any can be asked
+alone. A table by features is for methods that ask all machines: each value of the row meets the weights of its feature,
+which lie side by side. It has the form
 
 - ``(weights,)``: dense, features by machines;
 - ``(start, machine, weights)``: feature j has the weights ``start[j]:start[j + 1]``, of the machines named there.
@@ -43,53 +43,71 @@ def _add_feature(table, feature, value, totals, n_machines):
     return dense if len(table) == 1 else sparse
 
 
-def add_row(rows, table, totals, n_machines):
-    """Add the inner products of the first row with all machines of a table by features."""
+def add_row(rows, i, table, totals, n_machines):
+    """Add the inner products of row ``i`` with all machines of a table by features."""
     raise TypeError("add_row is for compiled code only")
 
 
 @overload(add_row, jit_options=OPTIONS)
-def _add_row(rows, table, totals, n_machines):
-    def dense(rows, table, totals, n_machines):
-        row = rows[0][0]
+def _add_row(rows, i, table, totals, n_machines):
+    def dense(rows, i, table, totals, n_machines):
+        row = rows[0][i]
         for j in range(row.shape[0]):
             if row[j] != 0.0:
                 add_feature(table, np.uint64(j), row[j], totals, n_machines)
 
-    def sparse(rows, table, totals, n_machines):
+    def sparse(rows, i, table, totals, n_machines):
         indptr, indices, values = rows
-        for p in range(indptr[0], indptr[1]):
+        for p in range(indptr[i], indptr[i + 1]):
             add_feature(table, np.uint64(indices[p]), values[p], totals, n_machines)
 
     return sparse if _layout(rows) == "sparse" else dense
 
 
-def fill_values(rows, machines, values):
-    """Fill the values of all machines for the first row."""
+def fill_values(rows, i, machines, values, hits):
+    """Fill the values of all machines for row ``i``."""
     raise TypeError("fill_values is for compiled code only")
 
 
 @overload(fill_values, jit_options=OPTIONS)
-def _fill_values(rows, machines, values):
-    def by_feature(rows, machines, values):
-        table, _, intercept, n_machines = machines
-        for m in range(n_machines):
-            values[m] = intercept[m]
-        add_row(rows, table, values, n_machines)
-
-    def one_by_one(rows, machines, values):
+def _fill_values(rows, i, machines, values, hits):
+    def by_feature(rows, i, machines, values, hits):
         table, scale, intercept, n_machines = machines
-        hits = room_for_hits(rows, table, 0, 1)
         for m in range(n_machines):
-            values[m] = scale[m] * table_dot(rows, 0, table, m, hits) + intercept[m]
+            values[m] = 0.0
+        add_row(rows, i, table, values, n_machines)
+        for m in range(n_machines):
+            values[m] = scale[m] * values[m] + intercept[m]
+
+    def one_by_one(rows, i, machines, values, hits):
+        table, scale, intercept, n_machines = machines
+        for m in range(n_machines):
+            values[m] = scale[m] * table_dot(rows, i, table, m, hits) + intercept[m]
+
+    return by_feature if len(machines[0]) in BY_FEATURE else one_by_one
+
+
+def room_for(rows, machines, first, last):
+    """Return the workspace of ``fill_values`` for rows ``first:last``."""
+    raise TypeError("room_for is for compiled code only")
+
+
+@overload(room_for, jit_options=OPTIONS)
+def _room_for(rows, machines, first, last):
+    def by_feature(rows, machines, first, last):
+        return np.empty(0, dtype=np.uint64)
+
+    def one_by_one(rows, machines, first, last):
+        return room_for_hits(rows, machines[0], first, last)
 
     return by_feature if len(machines[0]) in BY_FEATURE else one_by_one
 
 
 @compiled
 def _values_of_first(rows, machines):
+    rows_, machines_ = pointers(rows), pointers(machines)
     values = np.empty(machines[3])
-    fill_values(pointers(rows), pointers(machines), values)
+    fill_values(rows_, 0, machines_, values, room_for(rows_, machines_, 0, 1))
     return values
 
 

@@ -64,14 +64,14 @@ def _all_finite(values):
 
 
 @compiled
-def greedy_leaf(row, n_features, forest):
-    """Return the leaf that the row reaches."""
+def greedy_class(row, n_features, forest):
+    """Return the class of the leaf that the row reaches."""
     if not is_sound(row, n_features):
         return np.int64(-1)
     indptr = np.zeros(2, dtype=np.uint64)
     leaves = np.empty(1, dtype=np.int32)
     greedy(as_rows(row, indptr), 0, 1, forest, leaves)
-    return np.int64(leaves[0])
+    return forest[3][leaves[0]]
 
 
 @compiled

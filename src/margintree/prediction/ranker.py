@@ -1,12 +1,14 @@
 """From a tree with calibrated sigmoids to ranked classes and probabilities."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from margintree import kernels
+from margintree.prediction.flat_ranking import FlatRanking
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.row_chunks import in_chunks
@@ -15,6 +17,9 @@ from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
 
 Labels = npt.NDArray[np.int64]
+
+# Up to so many classes, scorers that lie side by side are all asked in less time than a walk takes to leave some out.
+ASK_ALL = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +51,10 @@ def no_scorers() -> tuple[Any, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Ranker:
-    """Ranks classes by beam or along all paths (``width`` 0), and by leaf scorers where there are any."""
+    """Ranks classes by beam or along all paths (``width`` 0), and by leaf scorers where there are any.
+
+    With few classes, all of them candidates, and scorers beside which paths have no weight, no path is followed.
+    """
 
     tree: LinearTree | KernelTree
     scorers: LeafScorers | None
@@ -58,6 +66,18 @@ class Ranker:
     def n_classes(self) -> int:
         return self.tree.trees[0].n_classes
 
+    @cached_property
+    def flat(self) -> FlatRanking | None:
+        """What ranks all classes without a walk; None where paths count."""
+        scorers, most = self.scorers, min(self.n_candidates, ASK_ALL)
+        if scorers is None or scorers.path_weight != 0.0 or self.n_classes > most:
+            return None
+        return FlatRanking.of(scorers.table, scorers.temperature)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # What is flat is another layout of the scorers.
+        return {name: value for name, value in self.__dict__.items() if name != "flat"}
+
     def size_for(self, k: int) -> tuple[int, int]:
         """Return the beam width and the number of candidates that serve the best ``k`` classes."""
         size = min(self.n_classes, max(self.n_candidates, k))
@@ -66,6 +86,8 @@ class Ranker:
     def top(self, X: Any, k: int, n_threads: int = 1) -> tuple[Labels, Array, Labels]:
         """Return the best classes, their probabilities, and the machines evaluated for each row."""
         n_rows = X.shape[0]
+        if self.flat is not None:
+            return *self.flat.top(X, k, n_threads), np.full(n_rows, self.n_classes)
         classes, scores = np.empty((n_rows, k), dtype=np.int64), np.empty((n_rows, k))
         counts = np.empty(n_rows, dtype=np.int64)
         width, size = self.size_for(k)
@@ -83,6 +105,8 @@ class Ranker:
 
     def probabilities(self, X: Any, n_threads: int = 1) -> Array:
         """Return the probability of every class; rows sum to 1."""
+        if self.flat is not None:
+            return self.flat.probabilities(X, n_threads)
         result = np.empty((X.shape[0], self.n_classes))
         width, size = self.size_for(1)
         for first, last, rows, forest in self.tree.blocks(X):

@@ -1,6 +1,8 @@
 """A predictor for one row at a time."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -8,10 +10,12 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from margintree import kernels
+from margintree.prediction.flat_ranking import FlatRanking
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.one_row import PolynomialGuard, RowReader
 from margintree.prediction.ranker import Ranker, checked_k, no_scorers
+from margintree.solvers.solution import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +30,10 @@ class SingleInstancePredictor:
     classes: npt.NDArray[Any]
     n_features: int
     _reader: RowReader
-    _tree: LinearTree | KernelTree
-    _ranker: Ranker | None
-    _is_greedy: bool
-    _forest: Any
-    _scorers: Any
-    _sizes: tuple[int, float, int, int]
-    _width: int
+    # From a row and the rule's arguments to the number of a class; -1 for a row that is not sound.
+    _choice: Callable[..., int]
+    _rule: tuple[Any, ...]
+    _ranking: "WalkOfRow | FlatRankingOfRow | None"
 
     @classmethod
     def of(
@@ -52,19 +53,17 @@ class SingleInstancePredictor:
             assert isinstance(tree, KernelTree)
             reader = RowReader(n_features, False, tree.all_decisions, sp.issparse(tree.vectors))
             row_width, forest = len(tree.constants), tree.forest_of_values
-        scorers = no_scorers() if ranker is None or ranker.scorers is None else ranker.scorers.arrays
-        width, size = ranker.size_for(1) if ranker is not None else (0, 1)
-        sizes = (width, 0.0 if ranker is None else ranker.gap, len(classes), size)
-        return cls(classes, n_features, reader, tree, ranker, is_greedy, forest, scorers, sizes, row_width)
+        ranking: WalkOfRow | FlatRankingOfRow | None = None
+        choice, rule = kernels.single.greedy_class, (row_width, forest)
+        if ranker is not None:
+            ranking = WalkOfRow(ranker, row_width, forest) if ranker.flat is None else FlatRankingOfRow(ranker.flat)
+            if not is_greedy:
+                choice, rule = ranking.choice
+        return cls(classes, n_features, reader, choice, rule, ranking)
 
     def predict(self, x: Any, values: Any = None) -> Any:
         """Return the label of one row, dense ``x`` or sparse ``x`` (the columns) and ``values``."""
-        row = self._reader.read(x, values)
-        if self._is_greedy:
-            leaf = kernels.single.greedy_leaf(row, self._width, self._forest)
-            number = self._tree.trees[0].leaf_class[leaf] if leaf >= 0 else -1
-        else:
-            number = kernels.single.best_class(row, self._width, self._forest, self._scorers, *self._sizes)
+        number = self._choice(self._reader.read(x, values), *self._rule)
         if number < 0:
             raise self._reader.complaint(x, values)
         return self.classes[number]
@@ -72,30 +71,77 @@ class SingleInstancePredictor:
     def predict_top_k(self, x: Any, values: Any = None, *, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """Return the k most probable labels of one row and their probabilities, the best first."""
         k = checked_k(k, len(self.classes))
-        width, size = self._fitted_ranker().size_for(k)
-        row = self._reader.read(x, values)
-        best, scores = kernels.single.best(
-            row, self._width, self._forest, self._scorers, width, self._sizes[1], len(self.classes), size, k
-        )
+        best, scores = self._fitted_ranking().best(self._reader.read(x, values), k)
         if best[0] < 0:
             raise self._reader.complaint(x, values)
-        return self.classes[best[:k]], scores[:k]
+        return self.classes[best], scores
 
     def predict_proba(self, x: Any, values: Any = None) -> npt.NDArray[np.float64]:
         """Return the probability of every class for one row."""
-        self._fitted_ranker()
-        row = self._reader.read(x, values)
-        result: npt.NDArray[np.float64] = kernels.single.all_probabilities(
-            row, self._width, self._forest, self._scorers, *self._sizes
-        )
+        result = self._fitted_ranking().probabilities(self._reader.read(x, values))
         if len(result) == 0:
             raise self._reader.complaint(x, values)
         return result
 
-    def _fitted_ranker(self) -> Ranker:
-        if self._ranker is None:
+    def _fitted_ranking(self) -> "WalkOfRow | FlatRankingOfRow":
+        if self._ranking is None:
             raise AttributeError(
                 "Probabilities need calibrated sigmoids, which this model was fitted without. "
                 "MarginTreeClassifier has them with calibration_folds='auto'."
             )
-        return self._ranker
+        return self._ranking
+
+
+@dataclass(frozen=True, eq=False)
+class WalkOfRow:
+    """Ranks the classes of one row by walking trees, as a ranker does for a batch."""
+
+    ranker: Ranker
+    row_width: int
+    forest: Any
+
+    @cached_property
+    def scorers(self) -> tuple[Any, ...]:
+        """The scorers' arrays."""
+        return no_scorers() if self.ranker.scorers is None else self.ranker.scorers.arrays
+
+    @property
+    def choice(self) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        """What returns the best class, and its arguments."""
+        return kernels.single.best_class, self._arguments(1)
+
+    def best(self, row: tuple[Any, ...], k: int) -> tuple[npt.NDArray[np.int64], Array]:
+        """Return the best classes and their probabilities; the first class is -1 for a bad row."""
+        classes, scores = kernels.single.best(row, *self._arguments(k), k)
+        return classes, scores
+
+    def probabilities(self, row: tuple[Any, ...]) -> Array:
+        """Return the probability of every class; nothing for a bad row."""
+        return np.asarray(kernels.single.all_probabilities(row, *self._arguments(1)))
+
+    def _arguments(self, k: int) -> tuple[Any, ...]:
+        ranker, (width, size) = self.ranker, self.ranker.size_for(k)
+        return self.row_width, self.forest, self.scorers, width, ranker.gap, ranker.n_classes, size
+
+
+@dataclass(frozen=True, eq=False)
+class FlatRankingOfRow:
+    """Ranks the classes of one row by their scorers alone."""
+
+    flat: FlatRanking
+
+    @property
+    def choice(self) -> tuple[Callable[..., int], tuple[Any, ...]]:
+        """What returns the best class, and its arguments."""
+        return kernels.flat.largest, (self.flat.n_features, self.flat.machines)
+
+    def best(self, row: tuple[Any, ...], k: int) -> tuple[npt.NDArray[np.int64], Array]:
+        """Return the best classes and their probabilities; the first class is -1 for a bad row."""
+        flat = self.flat
+        classes, scores = kernels.flat_ranking.best(row, flat.n_features, flat.machines, flat.temperature, k)
+        return classes, scores
+
+    def probabilities(self, row: tuple[Any, ...]) -> Array:
+        """Return the probability of every class; nothing for a bad row."""
+        flat = self.flat
+        return np.asarray(kernels.flat_ranking.all_probabilities(row, flat.n_features, flat.machines, flat.temperature))

@@ -10,6 +10,7 @@ from margintree import kernels
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
+from margintree.solvers.used_columns import has_empty_columns
 
 # A machine takes a dense row once its weights fill this part of it; a sparse one needs two and a half cells a weight.
 DENSE_SHARE = 0.4
@@ -71,15 +72,41 @@ class WeightTable:
     def relative_weights(self, machines: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Return the weights of some machines as columns of a dense matrix, relative to their ``scale``."""
         result = np.zeros((self.n_features, len(machines)), dtype=np.float32)
-        values = self.cells.view(np.float32)
         for place, machine in enumerate(machines.tolist()):
-            first, n = int(self.start[machine]), int(self.n_weights[machine])
-            if n == DENSE:
-                result[:, place] = values[first : first + self.n_features]
-                continue
-            pairs = slice(first + 2 * ((n + 3) // 4), int(self.start[machine + 1]))
-            result[self.cells[pairs][::2], place] = values[pairs][1::2]
+            columns, weights = self._relative(machine)
+            result[columns, place] = weights
         return result
+
+    def by_feature(self) -> tuple[npt.NDArray[np.generic], ...] | None:
+        """Return the table that ``margintree.kernels.flat`` reads, with the weights of a feature side by side.
+
+        None where nearly all features have no weight: such a table has a place for each.
+        """
+        n_machines = len(self.scale)
+        parts = [self._relative(machine) for machine in range(n_machines)]
+        n_weights = sum(len(columns) for columns, _ in parts)
+        if has_empty_columns(self.n_features, n_weights):
+            return None
+        if n_weights >= DENSE_SHARE * self.n_features * n_machines:
+            return (read_only(self.relative_weights(np.arange(n_machines))),)
+        machine = np.repeat(np.arange(n_machines, dtype=np.uint32), [len(columns) for columns, _ in parts])
+        columns, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+        order = np.argsort(columns, kind="stable")
+        start = np.concatenate([[0], np.cumsum(np.bincount(columns, minlength=self.n_features))])
+        return read_only(start.astype(np.uint64)), read_only(machine[order]), read_only(weights[order])
+
+    def _relative(self, machine: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+        """Return the columns and the weights of a machine, relative to its ``scale``."""
+        first, n, values = int(self.start[machine]), int(self.n_weights[machine]), self.cells.view(np.float32)
+        if n == DENSE:
+            row = values[first : first + self.n_features]
+            columns = np.flatnonzero(row)
+            return columns, row[columns]
+        pairs = slice(first + 2 * ((n + 3) // 4), int(self.start[machine + 1]))
+        columns, weights = self.cells[pairs][::2].astype(np.int64), values[pairs][1::2]
+        # A column beyond the row can only come from a file that was tampered with.
+        known = columns < self.n_features
+        return columns[known], weights[known]
 
     @property
     def n_bytes(self) -> int:
