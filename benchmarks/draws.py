@@ -2,9 +2,9 @@
 
     python benchmarks/draws.py
 
-The tables of peers.py show one split of each set, whose chance is as large as what tells good methods apart. Here all
-rows of a set are drawn anew into a training part of the same size and a test part, and the difference of two models on
-the same draws comes with its standard error.
+The tables of peers.py and scaling.py show one split of each set, whose chance is as large as what tells good methods
+apart. Here all rows of a set are drawn anew into a training part of the same size and a test part, or a set is
+generated anew, and the difference of two models on the same draws comes with its standard error.
 """
 
 import time
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from data_sets import drawn_images, in_one, parts, prepared
+from hierarchy import generated
 from report import heading, table, write
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedShuffleSplit
@@ -23,7 +24,8 @@ from margintree import MarginTreeClassifier
 
 N_DRAWS = 7
 IMAGES_PER_CLASS = 30
-SETS = ("news20_bydate", "letter", "caltech101_bow1000")
+GENERATED = "generated, 1000 classes"
+SETS = ("news20_bydate", "letter", "caltech101_bow1000", GENERATED)
 PEER = "LinearSVC (1vsR)"
 
 
@@ -36,6 +38,9 @@ def models() -> dict[str, Any]:
 
 
 def draws(name: str) -> Iterator[tuple[Any, np.ndarray, Any, np.ndarray]]:
+    if name == GENERATED:
+        yield from (generated(1000, seed) for seed in range(N_DRAWS))
+        return
     X, y = in_one(name)
     for seed in range(N_DRAWS):
         if name == "caltech101_bow1000":
@@ -78,7 +83,8 @@ def main() -> None:
     lines += [
         f"{N_DRAWS} draws; mean and standard deviation in percent, and the mean difference to {PEER} on the same draws "
         f"with its standard error. {IMAGES_PER_CLASS} images per class of caltech101 train, as many rows of the other "
-        "sets as in their source's training part; the rest are test rows. One thread.",
+        "sets as in their source's training part; the rest are test rows. Generated rows are those of scaling.py, each "
+        "draw with a hierarchy of its own. One thread.",
         "",
     ]
     header = ["model", "fit s", "accuracy", "mean per class", "accuracy, difference", "mean per class, difference"]

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from scipy.special import softmax
 
 from margintree import MarginTreeClassifier, kernels, load_model, save_model
+from margintree.estimators import margin_tree
 from margintree.prediction.flat_ranking import FlatRanking
 from margintree.prediction.ranker import ASK_ALL
 from margintree.prediction.weight_table import WeightTable
@@ -173,9 +174,7 @@ def test_paths_that_count_or_may_leave_a_class_out_are_followed(model):
     assert replace(ranker, scorers=replace(ranker.scorers, path_weight=0.2)).flat is None
     assert replace(ranker, scorers=None).flat is None
     assert replace(ranker, n_candidates=7).flat is None
-    random, y = np.random.default_rng(0), np.repeat(np.arange(ASK_ALL + 1), 3)
-    X = random.normal(size=(ASK_ALL + 1, 5))[y] + 0.1 * random.normal(size=(len(y), 5))
-    other = MarginTreeClassifier(shortlist=50, random_state=0).fit(X, y)._ranker
+    other = MarginTreeClassifier(shortlist=500, random_state=0).fit(*many_classes(ASK_ALL + 1, 3))._ranker
     assert replace(other, scorers=replace(other.scorers, path_weight=0.0)).flat is None
 
 
@@ -188,3 +187,24 @@ def test_so_few_classes_are_all_on_every_list(text):
     ]
     np.testing.assert_array_equal(tables[0].cells, tables[1].cells)
     np.testing.assert_array_equal(tables[0].intercept, tables[1].intercept)
+
+
+def many_classes(n_classes=30, per_class=4):
+    random, y = np.random.default_rng(0), np.repeat(np.arange(n_classes), per_class)
+    return random.normal(size=(n_classes, 5))[y] + 0.1 * random.normal(size=(len(y), 5)), y
+
+
+def test_lists_hold_all_classes_where_rows_are_few(monkeypatch):
+    X, y = many_classes()
+    monkeypatch.setattr(margin_tree, "FEW_PAIRS", 30 * len(y))
+    assert MarginTreeClassifier(random_state=0).fit(X, y)._ranker.n_candidates == 30
+    assert MarginTreeClassifier(shortlist=7, random_state=0).fit(X, y)._ranker.n_candidates == 7
+    # One row more, and a weight that is worth one row more.
+    more = MarginTreeClassifier(random_state=0).fit(np.vstack([X, X[:1]]), np.append(y, y[0]))
+    heavier = MarginTreeClassifier(random_state=0).fit(X, y, sample_weight=np.where(np.arange(len(y)) == 0, 2.0, 1.0))
+    assert more._ranker.n_candidates == heavier._ranker.n_candidates == margin_tree.SHORTLIST
+
+
+def test_lists_of_more_classes_than_are_asked_at_once_stay_short():
+    X, y = many_classes(ASK_ALL + 1, 2)
+    assert MarginTreeClassifier(random_state=0).fit(X, y)._ranker.n_candidates == margin_tree.SHORTLIST

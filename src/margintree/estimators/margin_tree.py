@@ -26,8 +26,10 @@ from margintree.worker_threads import apart
 # Up to here more folds help accuracy and probabilities in cross-validation, most of all where each is
 # without a jury, too; beyond, two are as good, and faster.
 FEW_CLASSES = 100
-# Length of the shortlists where the user sets nothing.
+# Length of the shortlists where the user sets nothing. Where rows are so few that no more pairs of row and class than
+# this come of it, up to ASK_ALL classes are all on the list: paths learned from few rows often leave the right one out.
 SHORTLIST = 20
+FEW_PAIRS = 2**18
 # Of the beam while it is not yet known how wide a gap is worth its time.
 WIDEST_GAP = 10.0
 
@@ -80,8 +82,10 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         where there are no scorers of leaves.
     shortlist : int or "auto", default="auto"
         How many classes at the ends of the best paths get a second look by scorers of their own, one per class,
-        trained on the rows whose shortlists contain it. 0 ranks by the paths alone. "auto" is 20 for the linear
-        kernel and 0 for others, which have no scorers. The greedy walk has no shortlist.
+        trained on the rows whose shortlists contain it. 0 ranks by the paths alone. "auto" is 0 for kernels that are
+        not linear, which have no scorers, else 20; with up to 128 classes and so few rows that rows x classes is at
+        most 262144, it is all classes. Up to 128 classes that are all on the list, no path is followed where held-out
+        rows give paths no weight. The greedy walk has no shortlist.
     n_trees : int, default=1
         Trees whose path scores are averaged. All but the first choose their structure by a random half of the rows.
     prune : float in [0, 1), default=0.1
@@ -216,7 +220,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         -------
         self
         """
-        shortlist = self._checked_shortlist()
+        self._check_walk()
         data, X, y = self._training_data(X, y, sample_weight)
         training_set, function = self._training_set(data)
         progress = FitProgress(self, len(data.classes) - 1, X, y)
@@ -235,15 +239,15 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         )
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         trainer = Trainer(training_set, self.tol, self.max_iter, seed)
-        self._store_trees([grown, *self._more_trees(trainer)], trainer, function, data, shortlist)
+        self._store_trees([grown, *self._more_trees(trainer)], trainer, function, data)
         self.node_records_ = grown.records
         self.n_iter_ = max(record.n_iter for record in grown.records)
         progress.finish()
         return self
 
-    def _checked_shortlist(self) -> int:
-        is_linear = isinstance(self.kernel, str) and self.kernel == "linear"
-        if not is_linear and self.shortlist not in ("auto", 0):
+    def _check_walk(self) -> None:
+        """Refuse parameters that do not go together."""
+        if not self._is_linear() and self.shortlist not in ("auto", 0):
             raise ValueError(
                 f"Scorers of leaves are linear, so shortlist={self.shortlist} needs kernel='linear'. "
                 f"Got kernel={self.kernel!r}; leave shortlist at 'auto'."
@@ -258,9 +262,21 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
                 f"n_trees={self.n_trees} averages path scores, which the greedy walk has none of. "
                 "Set walk='beam', or n_trees=1."
             )
-        if self.walk == "greedy" or not is_linear:
+
+    def _is_linear(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "linear"
+
+    def _shortlist(self, data: TrainingData) -> int:
+        """Return the length of the lists, 0 for a ranking by paths alone. With two classes the path says it all."""
+        n_classes = len(data.classes)
+        if self.walk == "greedy" or not self._is_linear() or n_classes == 2:
             return 0
-        return SHORTLIST if isinstance(self.shortlist, str) else int(self.shortlist)
+        if not isinstance(self.shortlist, str):
+            return self.shortlist
+        # A row of weight 2 counts as two that stand there.
+        n_rows = max(data.X.shape[0], data.sample_weight.sum())
+        lists_all = n_classes <= ASK_ALL and n_rows * n_classes <= FEW_PAIRS
+        return max(SHORTLIST, n_classes) if lists_all else SHORTLIST
 
     def _more_trees(self, trainer: Trainer) -> list[GrownTree]:
         """Grow the trees beyond the first on half of the rows each, and train their machines on all rows."""
@@ -287,7 +303,6 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         trainer: Trainer,
         function: KernelFunction | None,
         data: TrainingData,
-        shortlist: int,
     ) -> None:
         """Calibrate, train scorers where asked for, and keep everything ready to predict."""
         trees = [one.tree for one in grown]
@@ -295,22 +310,19 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         sigmoids: Sigmoids | None = None
         scorers = None
         gap = WIDEST_GAP if isinstance(self.beam_gap, str) else float(self.beam_gap)
-        # With two classes the path says it all.
-        wanted = shortlist if len(data.classes) > 2 else 0
-        n_folds = self._n_folds(len(data.classes), wanted)
+        n_classes, shortlist = len(data.classes), self._shortlist(data)
+        n_folds = self._n_folds(n_classes, shortlist)
         if n_folds:
-            # So few classes are all on every list.
-            width = 0 if len(data.classes) <= min(wanted, ASK_ALL) else self._width()
-            how = Refinement(n_folds, width, gap, wanted, self.prune)
+            # All classes are on the list, however narrow the beam.
+            width = 0 if n_classes <= min(shortlist, ASK_ALL) else self._width()
+            how = Refinement(n_folds, width, gap, shortlist, self.prune)
             rows = RefiningRows(data.X, data.sample_weight, data.cost / self.C, function)
             n_threads = self._n_threads()
             sigmoids, scorers, narrow_gap = apart(lambda: refine(trainer, rows, trees, how, n_threads))
             gap = narrow_gap if isinstance(self.beam_gap, str) else gap
             model = replace(model, sigmoids=sigmoids)
-        if scorers is not None:
-            n_candidates = shortlist
-        else:
-            n_candidates = len(data.classes) if self.walk == "all" else self.beam_width
+        n_paths = n_classes if self.walk == "all" else self.beam_width
+        n_candidates = n_paths if scorers is None else shortlist
         # All at once, and last: a fit that is interrupted or fails leaves an earlier model as it was.
         self.classes_, self.trees_, self.tree_, self._model = data.classes, trees, trees[0], model
         self._ranker = None if sigmoids is None else Ranker(model, scorers, self._width(), gap, n_candidates)

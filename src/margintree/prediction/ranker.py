@@ -18,8 +18,8 @@ from margintree.solvers.solution import Array
 
 Labels = npt.NDArray[np.int64]
 
-# Up to so many classes, scorers that lie side by side are all asked in less time than a walk takes to leave some out.
-ASK_ALL = 20
+# Up to so many classes, scorers that lie side by side are all asked in about the time of a walk that leaves some out.
+ASK_ALL = 128
 
 
 @dataclass(frozen=True, eq=False)
