@@ -147,8 +147,8 @@ def right_rows(number, count):
         ([60, 58, 59, 70], 0, 3),  # two misses end it
         ([60, 62, 62, 60], 0, 3),  # a gain of two thirds of an error is not enough to give up the offset
         ([60, 64, 64, 61], 1, 3),  # of more than one it is, and of equal ones the first is taken
-        ([60, 66, 67, 64], 1, 4),  # also if it is worse by a third
-        ([60, 63, 66, 62], 2, 4),  # not if it is worse by an error
+        ([58, 64, 67, 62], 1, 4),  # also if it is worse by nearly an error
+        ([58, 62, 67, 62], 2, 4),  # not if it is worse by more
         ([60, 66, 65, 80], 1, 3),  # from nothing, a C that is too large is not made larger
         ([50, 56, 62, 68], 3, 4),
     ],

@@ -15,8 +15,8 @@ Mask = npt.NDArray[np.bool_]
 
 # A scorer that starts from nothing knows nothing of the path, which may be added with one of these weights.
 LEANS = (0.0, 0.2, 0.5, 1.0)
-# What is within half a standard error of the best is as good. Of leans the first is taken that is: a ranking by nothing
-# but the row goes before one that needs paths to stay what they are.
+# The first is taken that is within half a standard error of the best: a ranking by nothing but the row goes before one
+# that needs paths to stay what they are.
 ENOUGH = 0.5
 # Gaps to try, and what part of the rows must get a right label for each further class that is looked at on average.
 GAPS = (3.0, 4.0, 5.0, 6.0, 8.0, 10.0)

@@ -18,17 +18,16 @@ from margintree.prediction.ranker import LeafScorers
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.solution import Array
-from margintree.training.jury import ENOUGH, JuryScores, together
+from margintree.training.jury import JuryScores, together
 from margintree.training.leaf_scorers import CLASSES_PER_TASK, Blend, LeafTrainer, fit_blend, projections
 
 Mask = npt.NDArray[np.bool_]
 
 # How far a scorer trusts the offset, and the factor of its C, in the order in which they are tried: correcting a little
 # more than what separates the pairs best by itself, or starting from nothing, one class against the others on its
-# shortlists, with ever larger C. Of those that are as good as the best, the first is taken.
+# shortlists, with ever larger C. The first is taken that is within a standard error of the best.
 STARTS = ((1.25, 1.0), (0.0, 2.0), (0.0, 16.0), (0.0, 128.0))
-# For scorers that start from the offset, a standard error below the best is as good: they are sparser.
-ENOUGH_WITH_OFFSET = 1.0
+ENOUGH = 1.0
 # The rest is not tried after two starts that are no better than the best before them, after one that is worse by so
 # many standard errors, and once, starting from nothing, a larger C is no better than a smaller one.
 HOPELESS = 3.0
@@ -88,7 +87,7 @@ def best_trial(tried: "Callable[[float, float], Trial]") -> "Trial":
             break
     for trial in trials:
         loss, error = top.gain_over(trial)
-        if loss <= error * (ENOUGH_WITH_OFFSET if trial.trust > 0.0 else ENOUGH):
+        if loss <= ENOUGH * error:
             return trial
     return top
 
