@@ -16,9 +16,10 @@ from margintree.prediction.ranker import ASK_ALL
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import layout
+from margintree.training.refinement import Refinement
 
 # The layouts of scorers: how many columns, which part of them has a weight, and whether rows are sparse.
-LAYOUTS = {"dense": (30, 1.0, False), "dense weights": (30, 1.0, True), "sparse": (400, 0.05, True)}
+LAYOUTS = {"dense": (30, 1.0, False), "dense weights": (30, 1.0, True), "sparse": (400, 0.2, True)}
 
 
 def table_of(n_classes, n_features, share, seed=0):
@@ -100,17 +101,15 @@ def text():
     random = np.random.default_rng(0)
     topics = random.dirichlet(np.full(300, 0.05), size=8)
     y = np.repeat(np.arange(8), 150)
-    X = np.array([random.multinomial(40, 0.6 * topics[k] + 0.4 / 300) for k in y], dtype=float)
+    X = np.array([random.multinomial(40, 0.3 * topics[k] + 0.7 / 300) for k in y], dtype=float)
     order = random.permutation(len(y))
     return sp.csr_array(X / np.linalg.norm(X, axis=1, keepdims=True))[order], y[order]
 
 
 @pytest.fixture(scope="module")
 def model(text):
-    """Return a model whose paths are given no weight."""
+    """Return a model whose juries gave the path no weight."""
     fitted = MarginTreeClassifier(random_state=0).fit(*text)
-    scorers = replace(fitted._ranker.scorers, path_weight=0.0)
-    fitted._ranker = replace(fitted._ranker, scorers=scorers)
     assert fitted._ranker.flat is not None
     return fitted
 
@@ -156,6 +155,12 @@ def test_single_rows_and_stored_models_say_the_same(text, model, tmp_path):
                     ask(*bad)
 
 
+def test_pickles_hold_the_scorers_once(text, model):
+    model.predict(text[0])
+    assert "flat" in model._ranker.__dict__
+    assert "flat" not in pickle.loads(pickle.dumps(model))._ranker.__dict__
+
+
 def test_a_greedy_walk_stays_greedy(text, model):
     X, y = text
     greedy = MarginTreeClassifier(walk="greedy", random_state=0).fit(X, y)
@@ -189,6 +194,11 @@ def test_so_few_classes_are_all_on_every_list(text):
     np.testing.assert_array_equal(tables[0].intercept, tables[1].intercept)
 
 
+@pytest.mark.parametrize(("n_classes", "shortlist", "expected"), [(128, 128, True), (129, 500, False), (20, 19, False)])
+def test_which_lists_hold_all_classes(n_classes, shortlist, expected):
+    assert Refinement(2, 10, 10.0, shortlist, 0.1).asks_all(n_classes) == expected
+
+
 def many_classes(n_classes=30, per_class=4):
     random, y = np.random.default_rng(0), np.repeat(np.arange(n_classes), per_class)
     return random.normal(size=(n_classes, 5))[y] + 0.1 * random.normal(size=(len(y), 5)), y
@@ -199,10 +209,21 @@ def test_lists_hold_all_classes_where_rows_are_few(monkeypatch):
     monkeypatch.setattr(margin_tree, "FEW_PAIRS", 30 * len(y))
     assert MarginTreeClassifier(random_state=0).fit(X, y)._ranker.n_candidates == 30
     assert MarginTreeClassifier(shortlist=7, random_state=0).fit(X, y)._ranker.n_candidates == 7
-    # One row more, and a weight that is worth one row more.
+    # One row more, and a weight that is worth one row more, however light the others are.
     more = MarginTreeClassifier(random_state=0).fit(np.vstack([X, X[:1]]), np.append(y, y[0]))
-    heavier = MarginTreeClassifier(random_state=0).fit(X, y, sample_weight=np.where(np.arange(len(y)) == 0, 2.0, 1.0))
+    weight = np.where(np.arange(len(y)) == 0, 2.0, 0.5)
+    heavier = MarginTreeClassifier(random_state=0).fit(X, y, sample_weight=weight)
     assert more._ranker.n_candidates == heavier._ranker.n_candidates == margin_tree.SHORTLIST
+
+
+@pytest.mark.parametrize(("layout_", "n_values"), [(np.asarray, 5), (sp.csr_array, 2)])
+def test_lists_hold_all_classes_where_rows_hold_few_values(monkeypatch, layout_, n_values):
+    X, y = many_classes()
+    X[:, n_values:] = 0.0
+    monkeypatch.setattr(margin_tree, "FEW_VALUES", 30 * len(y) * n_values)
+    assert MarginTreeClassifier(random_state=0).fit(layout_(X), y)._ranker.n_candidates == 30
+    monkeypatch.setattr(margin_tree, "FEW_VALUES", 30 * len(y) * n_values - 1)
+    assert MarginTreeClassifier(random_state=0).fit(layout_(X), y)._ranker.n_candidates == margin_tree.SHORTLIST
 
 
 def test_lists_of_more_classes_than_are_asked_at_once_stay_short():

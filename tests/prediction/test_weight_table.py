@@ -93,7 +93,12 @@ def test_by_feature_the_weights_are_the_same(seed, n_weights):
     table = WeightTable.from_classifiers(machines, 60)
     expected = table.relative_weights(np.arange(len(machines)))
     arrays = table.by_feature()
-    is_dense = sum(n_weights) >= 0.4 * 60 * len(n_weights)
+    # A dense machine has a place for each feature.
+    n_places = sum(60 if n >= 24 else n for n in n_weights)
+    if n_places < 30:
+        assert arrays is None
+        return
+    is_dense = n_places >= 0.4 * 60 * len(n_weights)
     assert len(arrays) == (1 if is_dense else 3)
     if is_dense:
         np.testing.assert_array_equal(arrays[0], expected)
@@ -107,8 +112,8 @@ def test_by_feature_the_weights_are_the_same(seed, n_weights):
 
 def test_columns_that_do_not_exist_are_left_out():
     """They can only come from a file that was tampered with."""
-    table = WeightTable.from_classifiers([machine(sparse_weights(0, 9)) for _ in range(2)], 400)
+    table = WeightTable.from_classifiers([machine(sparse_weights(0, 150)) for _ in range(2)], 400)
     cells = table.cells.copy()
-    cells[2 * 3 :: 2] = 400
+    cells[2 * 38 :: 2] = 400
     start, number, weights = replace(table, cells=cells).by_feature()
-    assert start[-1] == len(number) == len(weights) < 18
+    assert start[-1] == len(number) == len(weights) < 300

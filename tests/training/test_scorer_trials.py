@@ -267,6 +267,18 @@ def test_the_lean_is_found_that_makes_rows_right(lean):
     assert scores_of(truth - lean * path_score, path_score, is_own).best_lean() == lean
 
 
+def test_without_the_path_all_classes_are_heard_where_all_would_be_asked():
+    """Far from the best path a class scores highest for most rows: within the gap nobody hears of it."""
+    n_rows = 200
+    score = np.tile([1.0, 0.0, 2.0], n_rows)
+    path_score = np.tile([0.0, -1.0, -9.0], n_rows).astype(np.float32)
+    is_own, weight = np.tile([True, False, False], n_rows), np.ones(n_rows)
+    heard = JuryScores(np.arange(0, 3 * n_rows + 1, 3), score, path_score, is_own, weight, weight)
+    assert heard.best_lean() == 0.0
+    assert heard.best_lean(asks_all=True) == 0.2
+    assert Trial(0.0, 2.0, heard, asks_all=True).lean == 0.2
+
+
 def test_a_lean_that_chance_can_explain_is_not_taken():
     # Of two rows in which the path decides it is right once.
     path_score = [[0.0, -1.0], [0.0, -1.0]]
@@ -278,7 +290,7 @@ def test_a_lean_that_chance_can_explain_is_not_taken():
 
 def test_only_scorers_from_nothing_lean_on_the_path(monkeypatch):
     """The offset of the others has the path already."""
-    monkeypatch.setattr(JuryScores, "best_lean", lambda self: 0.5)
+    monkeypatch.setattr(JuryScores, "best_lean", lambda self, *, asks_all: 0.5)
     trainer = leaf_trainer()
     hearing = Hearing(trainer, JURY, trainer.weight)
     for trust, cost_factor in STARTS:
@@ -321,9 +333,9 @@ def test_juries_are_heard_together():
 def test_small_sets_hear_more_juries(monkeypatch, per_class, n_heard):
     heard = []
 
-    def counted(hearings):
+    def counted(hearings, *, asks_all):
         heard.extend(hearings)
-        return choose(hearings)
+        return choose(hearings, asks_all=asks_all)
 
     monkeypatch.setattr(refinement, "choose", counted)
     random = np.random.default_rng(0)

@@ -26,10 +26,12 @@ from margintree.worker_threads import apart
 # Up to here more folds help accuracy and probabilities in cross-validation, most of all where each is
 # without a jury, too; beyond, two are as good, and faster.
 FEW_CLASSES = 100
-# Length of the shortlists where the user sets nothing. Where rows are so few that no more pairs of row and class than
-# this come of it, up to ASK_ALL classes are all on the list: paths learned from few rows often leave the right one out.
+# Length of the shortlists where the user sets nothing. Up to ASK_ALL classes are all on the list where rows are so few
+# that no more than this comes of it, pairs of row and class, and stored values of the rows in all pairs: paths learned
+# from few rows often leave the right class out.
 SHORTLIST = 20
 FEW_PAIRS = 2**18
+FEW_VALUES = 2**26
 # Of the beam while it is not yet known how wide a gap is worth its time.
 WIDEST_GAP = 10.0
 
@@ -83,9 +85,9 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
     shortlist : int or "auto", default="auto"
         How many classes at the ends of the best paths get a second look by scorers of their own, one per class,
         trained on the rows whose shortlists contain it. 0 ranks by the paths alone. "auto" is 0 for kernels that are
-        not linear, which have no scorers, else 20; with up to 128 classes and so few rows that rows x classes is at
-        most 262144, it is all classes. Up to 128 classes that are all on the list, no path is followed where held-out
-        rows give paths no weight. The greedy walk has no shortlist.
+        not linear, which have no scorers, else 20, or up to 128 where rows are so few that scorers which learn from all
+        of them take little time. Where up to 128 classes are all on the list and held-out rows give the path no weight
+        beside the scorers, no path is followed. The greedy walk has no shortlist.
     n_trees : int, default=1
         Trees whose path scores are averaged. All but the first choose their structure by a random half of the rows.
     prune : float in [0, 1), default=0.1
@@ -272,11 +274,12 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         if self.walk == "greedy" or not self._is_linear() or n_classes == 2:
             return 0
         if not isinstance(self.shortlist, str):
-            return self.shortlist
+            return int(self.shortlist)
         # A row of weight 2 counts as two that stand there.
-        n_rows = max(data.X.shape[0], data.sample_weight.sum())
-        lists_all = n_classes <= ASK_ALL and n_rows * n_classes <= FEW_PAIRS
-        return max(SHORTLIST, n_classes) if lists_all else SHORTLIST
+        n_rows = np.maximum(1.0, data.sample_weight)
+        n_values = data.X.shape[1] if isinstance(data.X, np.ndarray) else np.diff(data.X.indptr)
+        is_little = n_classes * n_rows.sum() <= FEW_PAIRS and n_classes * (n_values * n_rows).sum() <= FEW_VALUES
+        return n_classes if SHORTLIST < n_classes <= ASK_ALL and is_little else SHORTLIST
 
     def _more_trees(self, trainer: Trainer) -> list[GrownTree]:
         """Grow the trees beyond the first on half of the rows each, and train their machines on all rows."""
@@ -313,9 +316,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         n_classes, shortlist = len(data.classes), self._shortlist(data)
         n_folds = self._n_folds(n_classes, shortlist)
         if n_folds:
-            # All classes are on the list, however narrow the beam.
-            width = 0 if n_classes <= min(shortlist, ASK_ALL) else self._width()
-            how = Refinement(n_folds, width, gap, shortlist, self.prune)
+            how = Refinement(n_folds, self._width(), gap, shortlist, self.prune)
             rows = RefiningRows(data.X, data.sample_weight, data.cost / self.C, function)
             n_threads = self._n_threads()
             sigmoids, scorers, narrow_gap = apart(lambda: refine(trainer, rows, trees, how, n_threads))

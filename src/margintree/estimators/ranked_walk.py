@@ -52,7 +52,8 @@ class RankedWalker(TreeWalker):
     def predict_top_k(self, X: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """Return the k most probable classes of each row and their probabilities, the best first.
 
-        The walk is the beam, as wide as ``beam_width`` and k, unless ``walk="all"``.
+        The walk is the beam, as wide as ``beam_width`` and k, unless ``walk="all"``, or unless few classes are ranked
+        by their scorers alone.
 
         Parameters
         ----------
@@ -72,9 +73,10 @@ class RankedWalker(TreeWalker):
 
     @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the probability of every class, from a walk along all paths; rows sum to 1.
+        """Return the probability of every class, from a walk along all paths or from scorers alone; rows sum to 1.
 
-        ``predict`` returns the class with the highest one for ``walk="all"``, and nearly always for "beam".
+        ``predict`` returns the class with the highest one for ``walk="all"`` and where few classes are ranked by their
+        scorers alone, and nearly always for "beam".
 
         Returns
         -------

@@ -68,8 +68,10 @@ class LinearTree:
         return flat_forest(self.trees, self.table.arrays, self.table.scale, self.table.intercept, self.sigmoids)
 
     def __getstate__(self) -> dict[str, Any]:
-        # The forest is made of views of the rest.
-        return {name: value for name, value in self.__dict__.items() if name != "forest"}
+        # The forest is made of views of the rest. Copied first, since another thread may be about to add it.
+        state = dict(self.__dict__)
+        state.pop("forest", None)
+        return state
 
     def blocks(self, X: Matrix) -> Iterator[tuple[int, int, Any, tuple[Any, ...]]]:
         """Yield parts of the rows, ``first:last``, as the compiled loops read them together with the forest."""

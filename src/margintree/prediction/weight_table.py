@@ -10,11 +10,12 @@ from margintree import kernels
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
-from margintree.solvers.used_columns import has_empty_columns
 
 # A machine takes a dense row once its weights fill this part of it; a sparse one needs two and a half cells a weight.
 DENSE_SHARE = 0.4
 DENSE = -1
+# By features, a table has a place for each, which is worth it up to so many for each weight.
+FEATURES_PER_WEIGHT = 2
 # Largest weights between these keep all digits of single precision in the weights that matter beside them.
 TINY, HUGE = 1e-20, 1e20
 
@@ -80,15 +81,15 @@ class WeightTable:
     def by_feature(self) -> tuple[npt.NDArray[np.generic], ...] | None:
         """Return the table that ``margintree.kernels.flat`` reads, with the weights of a feature side by side.
 
-        None where nearly all features have no weight: such a table has a place for each.
+        None where most features have no weight: such a table has a place for each.
         """
         n_machines = len(self.scale)
-        parts = [self._relative(machine) for machine in range(n_machines)]
-        n_weights = sum(len(columns) for columns, _ in parts)
-        if has_empty_columns(self.n_features, n_weights):
+        n_weights = int(np.where(self.n_weights == DENSE, self.n_features, self.n_weights).sum())
+        if self.n_features > FEATURES_PER_WEIGHT * n_weights:
             return None
         if n_weights >= DENSE_SHARE * self.n_features * n_machines:
             return (read_only(self.relative_weights(np.arange(n_machines))),)
+        parts = [self._relative(machine) for machine in range(n_machines)]
         machine = np.repeat(np.arange(n_machines, dtype=np.uint32), [len(columns) for columns, _ in parts])
         columns, weights = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         order = np.argsort(columns, kind="stable")

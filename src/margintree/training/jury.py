@@ -65,9 +65,13 @@ class JuryScores:
         """Return the scores with so much of the path added."""
         return replace(self, score=self.score + lean * self.path_score.astype(np.float64))
 
-    def best_lean(self) -> float:
-        """Return the smallest lean that is as good as the best."""
-        right = [self.leaning(lean).is_right() for lean in LEANS]
+    def best_lean(self, *, asks_all: bool = False) -> float:
+        """Return the smallest lean that is as good as the best.
+
+        With ``asks_all`` a ranking without the path is one of all classes, far from the best path or not.
+        """
+        gaps = [np.inf if asks_all and lean == 0.0 else USUAL_GAP for lean in LEANS]
+        right = [self.leaning(lean).is_right(gap) for lean, gap in zip(LEANS, gaps, strict=True)]
         top = max(right, key=self.mean)
         behind = [self.gain(top, is_right) for is_right in right]
         return next(lean for lean, (loss, error) in zip(LEANS, behind, strict=True) if loss <= ENOUGH * error)

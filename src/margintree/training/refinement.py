@@ -11,7 +11,7 @@ import numpy.typing as npt
 from margintree.class_tree import ClassTree
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree, Sigmoids
-from margintree.prediction.ranker import LeafScorers, path_candidates
+from margintree.prediction.ranker import ASK_ALL, LeafScorers, path_candidates
 from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.solution import Array
@@ -38,6 +38,10 @@ class Refinement:
     gap: float
     shortlist: int
     prune: float
+
+    def asks_all(self, n_classes: int) -> bool:
+        """Return whether all classes are on every list, however narrow the beam, and may be asked without a walk."""
+        return n_classes <= min(self.shortlist, ASK_ALL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +84,7 @@ def refine(
         sigmoids, leaf_trainer = held_out(jury)
         assert leaf_trainer is not None
         hearings.append(Hearing(leaf_trainer, jury, weight_of_copies))
-    trial = choose(hearings)
+    trial = choose(hearings, asks_all=how.asks_all(trees[0].n_classes))
     if n_juries > 1:
         # Where rows are few, machines that have seen the juries, too, are worth their time.
         sigmoids, leaf_trainer = held_out(nobody)
@@ -148,9 +152,10 @@ def _is_new_class(
 def _shortlists(
     rows: RefiningRows, models: Sequence[LinearTree | KernelTree], sigmoids: Sigmoids, fold: Index, how: Refinement
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    size = min(how.shortlist, models[0].trees[0].n_classes)
+    n_classes = models[0].trees[0].n_classes
+    size, width = min(how.shortlist, n_classes), 0 if how.asks_all(n_classes) else how.width
     listed, scores = np.empty((len(fold), size), dtype=np.int32), np.empty((len(fold), size), dtype=np.float32)
     for q, model in enumerate(models):
         held_out, asked = np.flatnonzero(fold == q), replace(model, sigmoids=sigmoids)
-        listed[held_out], scores[held_out] = path_candidates(asked, rows.X[held_out], how.width, how.gap, size)
+        listed[held_out], scores[held_out] = path_candidates(asked, rows.X[held_out], width, how.gap, size)
     return listed, scores

@@ -63,13 +63,14 @@ class Hearing:
         return jury_scores(self, self.blend.times(trust), cost_factor)
 
 
-def choose(hearings: Sequence[Hearing]) -> "Trial":
-    """Let the juries choose a start."""
-    return best_trial(
-        lambda trust, cost_factor: Trial(
-            trust, cost_factor, together([hearing.scores(trust, cost_factor) for hearing in hearings])
-        )
-    )
+def choose(hearings: Sequence[Hearing], *, asks_all: bool = False) -> "Trial":
+    """Let the juries choose a start; with ``asks_all`` all classes are asked where the path has no weight."""
+
+    def trial(trust: float, cost_factor: float) -> Trial:
+        heard = together([hearing.scores(trust, cost_factor) for hearing in hearings])
+        return Trial(trust, cost_factor, heard, asks_all)
+
+    return best_trial(trial)
 
 
 def best_trial(tried: "Callable[[float, float], Trial]") -> "Trial":
@@ -99,11 +100,12 @@ class Trial:
     trust: float
     cost_factor: float
     heard: JuryScores
+    asks_all: bool = False
 
     @cached_property
     def lean(self) -> float:
         """The weight of the path beside the scorers; the offset, where they start from one, has it already."""
-        return 0.0 if self.trust > 0.0 else self.heard.best_lean()
+        return 0.0 if self.trust > 0.0 else self.heard.best_lean(asks_all=self.asks_all)
 
     @cached_property
     def scores(self) -> JuryScores:
