@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.special import softmax
+from sklearn.svm import LinearSVC
 
 from margintree import MarginTreeClassifier, kernels, load_model, save_model
+from margintree.datasets import fetch, prepared
 from margintree.estimators import margin_tree
 from margintree.prediction.flat_ranking import FlatRanking
 from margintree.prediction.ranker import ASK_ALL
@@ -197,6 +199,17 @@ def test_so_few_classes_are_all_on_every_list(text):
 @pytest.mark.parametrize(("n_classes", "shortlist", "expected"), [(128, 128, True), (129, 500, False), (20, 19, False)])
 def test_which_lists_hold_all_classes(n_classes, shortlist, expected):
     assert Refinement(2, 10, 10.0, shortlist, 0.1).asks_all(n_classes) == expected
+
+
+def test_twenty_classes_of_texts_are_told_apart_as_by_one_against_the_rest(data_directory):
+    """Scorers that start from nothing, see every row and are all asked solve the problem of LinearSVC."""
+    bunch = fetch("news20", download_if_missing=False)
+    X, y, n = prepared(bunch, np.arange(bunch.n_train)), bunch.target, bunch.n_train
+    model, peer = MarginTreeClassifier(random_state=0).fit(X[:n], y[:n]), LinearSVC(random_state=0).fit(X[:n], y[:n])
+    np.testing.assert_array_equal(model.n_evaluations(X[n:]), 20)
+    labels, expected = model.predict(X[n:]), peer.predict(X[n:])
+    assert np.mean(labels != expected) < 0.002
+    assert np.mean(labels == y[n:]) > np.mean(expected == y[n:]) - 0.001
 
 
 def many_classes(n_classes=30, per_class=4):
