@@ -10,7 +10,7 @@ from margintree.training import refinement, scorer_trials
 from margintree.training.held_out import deal_rows
 from margintree.training.jury import GAPS, LEANS, PRICE, JuryScores, together
 from margintree.training.leaf_scorers import LeafTrainer, fit_blend, pairs_of
-from margintree.training.scorer_trials import STARTS, Hearing, Trial, best_trial, choose
+from margintree.training.scorer_trials import STARTS, STARTS_BY_ROWS, Hearing, Trial, best_trial, choose
 
 N_CLASSES, PER_CLASS = 6, 14
 JURY = np.arange(N_CLASSES * PER_CLASS) % 7 == 0
@@ -97,7 +97,7 @@ def test_new_rows_agree_with_the_jury(monkeypatch, start, harder_by):
     X, y, X_new, y_new = X[~is_new], y[~is_new], X[is_new], y[is_new]
     said = []
 
-    def only(tried):
+    def only(tried, starts):
         trial = tried(*start)
         said.append(trial.scores.mean(trial.is_right))
         return trial
@@ -164,6 +164,43 @@ def test_the_first_start_that_is_as_good_as_the_best_is_taken(counts, expected, 
     best = best_trial(trial)
     assert (best.trust, best.cost_factor) == STARTS[expected]
     assert len(tried) == n_tried
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected", "n_tried"),
+    [
+        ([63, 61, 60, 60], 1, 4),  # a gain of less than an error is not enough for the offset
+        ([66, 61, 60, 60], 0, 4),  # of more it is
+        ([60, 61, 60, 70], 1, 3),  # from nothing, a C that is too large is not made larger
+        ([60, 64, 65, 66], 1, 4),  # nor for a larger C
+        ([60, 64, 68, 70], 2, 4),
+    ],
+)
+def test_one_class_against_all_others_may_go_first(counts, expected, n_tried):
+    tried = []
+
+    def trial(*start):
+        tried.append(start)
+        number = STARTS.index(start)
+        return trial_of(right_rows(number, counts[number]), start)
+
+    best = best_trial(trial, STARTS_BY_ROWS)
+    assert tried[0] == STARTS[1]
+    assert (best.trust, best.cost_factor) == STARTS[expected]
+    assert len(tried) == n_tried
+
+
+@pytest.mark.parametrize("asks_all", [False, True])
+@pytest.mark.parametrize("density", [0.05, 0.2])
+def test_it_does_so_for_rows_that_are_mostly_zeros_where_all_classes_may_be_asked(monkeypatch, asks_all, density):
+    monkeypatch.setattr(LinearTrainingSet, "density", density)
+    starts = []
+    monkeypatch.setattr(scorer_trials, "best_trial", lambda trial, order: starts.append(order) or trial(0.0, 2.0))
+    trainer = leaf_trainer()
+    trial = choose([Hearing(trainer, JURY, trainer.weight)], asks_all=asks_all)
+    by_rows = asks_all and density < 0.1
+    assert starts == [STARTS_BY_ROWS if by_rows else STARTS]
+    assert (trial.asks_all, trial.by_rows) == (asks_all, by_rows)
 
 
 def test_the_gain_and_its_error_are_those_of_paired_rows_and_copies_add_nothing():
@@ -243,8 +280,8 @@ def test_what_the_jury_says_of_empty_rows_is_what_prediction_makes_of_them(monke
     """Without an intercept all scorers from nothing give them zero, and the first class gets them all."""
     said = []
 
-    def heard(tried):
-        said.append(best_trial(tried))
+    def heard(tried, starts):
+        said.append(best_trial(tried, starts))
         return said[-1]
 
     monkeypatch.setattr(scorer_trials, "best_trial", heard)
@@ -288,9 +325,23 @@ def test_a_lean_that_chance_can_explain_is_not_taken():
     assert helped.best_lean() == LEANS[1]
 
 
+def test_by_rows_a_lean_needs_a_gain_of_more_than_an_error():
+    """The path puts four rows right and none wrong, a gain of two errors, or two wrong, which leaves less than one."""
+    for n_wrong, expected in ((0, LEANS[1]), (2, 0.0)):
+        score = np.tile([0.1, 0.0], 100)
+        score[:8:2], path_score = -0.1, np.zeros(200, np.float32)
+        path_score[:8:2] = 1.0
+        path_score[9 : 9 + 2 * n_wrong : 2] = 1.0
+        heard = JuryScores(
+            np.arange(0, 201, 2), score, path_score, np.tile([True, False], 100), np.ones(100), np.ones(100)
+        )
+        assert Trial(0.0, 2.0, heard).lean == LEANS[1]
+        assert Trial(0.0, 2.0, heard, by_rows=True).lean == expected
+
+
 def test_only_scorers_from_nothing_lean_on_the_path(monkeypatch):
     """The offset of the others has the path already."""
-    monkeypatch.setattr(JuryScores, "best_lean", lambda self, *, asks_all: 0.5)
+    monkeypatch.setattr(JuryScores, "best_lean", lambda self, **how: 0.5)
     trainer = leaf_trainer()
     hearing = Hearing(trainer, JURY, trainer.weight)
     for trust, cost_factor in STARTS:

@@ -17,7 +17,7 @@ Mask = npt.NDArray[np.bool_]
 LEANS = (0.0, 0.2, 0.5, 1.0)
 # The first is taken that is within half a standard error of the best: a ranking by nothing but the row goes before one
 # that needs paths to stay what they are.
-ENOUGH = 0.5
+ENOUGH_TO_LEAN = 0.5
 # Gaps to try, and what part of the rows must get a right label for each further class that is looked at on average.
 GAPS = (3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 PRICE = 0.0002
@@ -65,8 +65,8 @@ class JuryScores:
         """Return the scores with so much of the path added."""
         return replace(self, score=self.score + lean * self.path_score.astype(np.float64))
 
-    def best_lean(self, *, asks_all: bool = False) -> float:
-        """Return the smallest lean that is as good as the best.
+    def best_lean(self, *, asks_all: bool = False, enough: float = ENOUGH_TO_LEAN) -> float:
+        """Return the smallest lean that is within so many standard errors of the best.
 
         With ``asks_all`` a ranking without the path is one of all classes, far from the best path or not.
         """
@@ -74,7 +74,7 @@ class JuryScores:
         right = [self.leaning(lean).is_right(gap) for lean, gap in zip(LEANS, gaps, strict=True)]
         top = max(right, key=self.mean)
         behind = [self.gain(top, is_right) for is_right in right]
-        return next(lean for lean, (loss, error) in zip(LEANS, behind, strict=True) if loss <= ENOUGH * error)
+        return next(lean for lean, (loss, error) in zip(LEANS, behind, strict=True) if loss <= enough * error)
 
     def temperature(self) -> float:
         """Return the factor of the scores whose softmax gives the rows' own classes most likelihood.

@@ -18,8 +18,8 @@ from margintree.prediction.ranker import LeafScorers
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.solution import Array
-from margintree.training.jury import JuryScores, together
-from margintree.training.leaf_scorers import CLASSES_PER_TASK, Blend, LeafTrainer, fit_blend, projections
+from margintree.training.jury import ENOUGH_TO_LEAN, JuryScores, together
+from margintree.training.leaf_scorers import CLASSES_PER_TASK, DENSE, Blend, LeafTrainer, fit_blend, projections
 
 Mask = npt.NDArray[np.bool_]
 
@@ -27,6 +27,9 @@ Mask = npt.NDArray[np.bool_]
 # more than what separates the pairs best by itself, or starting from nothing, one class against the others on its
 # shortlists, with ever larger C. The first is taken that is within a standard error of the best.
 STARTS = ((1.25, 1.0), (0.0, 2.0), (0.0, 16.0), (0.0, 128.0))
+# Where all classes may be asked and rows are mostly zeros, as those of texts, one class against all others goes first.
+# The offset is then worth less than chance lets it look, and so is the path.
+STARTS_BY_ROWS = (STARTS[1], STARTS[0], *STARTS[2:])
 ENOUGH = 1.0
 # The rest is not tried after two starts that are no better than the best before them, after one that is worse by so
 # many standard errors, and once, starting from nothing, a larger C is no better than a smaller one.
@@ -65,19 +68,20 @@ class Hearing:
 
 def choose(hearings: Sequence[Hearing], *, asks_all: bool = False) -> "Trial":
     """Let the juries choose a start; with ``asks_all`` all classes are asked where the path has no weight."""
+    by_rows = asks_all and hearings[0].trainer.training_set.density < DENSE
 
     def trial(trust: float, cost_factor: float) -> Trial:
         heard = together([hearing.scores(trust, cost_factor) for hearing in hearings])
-        return Trial(trust, cost_factor, heard, asks_all)
+        return Trial(trust, cost_factor, heard, asks_all, by_rows)
 
-    return best_trial(trial)
+    return best_trial(trial, STARTS_BY_ROWS if by_rows else STARTS)
 
 
-def best_trial(tried: "Callable[[float, float], Trial]") -> "Trial":
+def best_trial(tried: "Callable[[float, float], Trial]", starts: Sequence[tuple[float, float]] = STARTS) -> "Trial":
     """Go through the starts as long as there is hope, and take the first one that is as good as the best."""
-    trials = [tried(*STARTS[0])]
+    trials = [tried(*starts[0])]
     top, n_misses = trials[0], 0
-    for start in STARTS[1:]:
+    for start in starts[1:]:
         trials.append(tried(*start))
         gain, error = trials[-1].gain_over(top)
         if gain > 0.0:
@@ -101,11 +105,14 @@ class Trial:
     cost_factor: float
     heard: JuryScores
     asks_all: bool = False
+    by_rows: bool = False
 
     @cached_property
     def lean(self) -> float:
         """The weight of the path beside the scorers; the offset, where they start from one, has it already."""
-        return 0.0 if self.trust > 0.0 else self.heard.best_lean(asks_all=self.asks_all)
+        if self.trust > 0.0:
+            return 0.0
+        return self.heard.best_lean(asks_all=self.asks_all, enough=ENOUGH if self.by_rows else ENOUGH_TO_LEAN)
 
     @cached_property
     def scores(self) -> JuryScores:
