@@ -90,11 +90,8 @@ def best_trial(tried: "Callable[[float, float], Trial]", starts: Sequence[tuple[
         n_misses += 1
         if n_misses == 2 or gain < -HOPELESS * error or top.trust == start[0] == 0.0:
             break
-    for trial in trials:
-        loss, error = top.gain_over(trial)
-        if loss <= ENOUGH * error:
-            return trial
-    return top
+    behind = [top.gain_over(trial) for trial in trials]
+    return next(trial for trial, (loss, error) in zip(trials, behind, strict=True) if loss <= ENOUGH * error)
 
 
 @dataclass(frozen=True, eq=False)
