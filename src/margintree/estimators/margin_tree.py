@@ -16,9 +16,12 @@ from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree, Sigmoids
 from margintree.prediction.ranker import ASK_ALL, Ranker
 from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.training_set import LinearTrainingSet, TrainingSet
 from margintree.splits import SPLITS, Split
 from margintree.structures.grow import GrownTree, grow
 from margintree.structures.half_rows import half_of_the_rows
+from margintree.training.held_out import number_copies
+from margintree.training.leaf_scorers import DENSE
 from margintree.training.machines import Trainer, as_kept, train_each
 from margintree.training.refinement import Refinement, RefiningRows, refine
 from margintree.worker_threads import apart
@@ -32,6 +35,10 @@ FEW_CLASSES = 100
 SHORTLIST = 20
 FEW_PAIRS = 2**18
 FEW_VALUES = 2**26
+# Trees where the user sets nothing and rows of more than SHORTLIST, but no more than ASK_ALL classes are dense. Three
+# are more accurate there and ask about as many decision functions as one-vs-rest. With fewer classes half of the rows
+# gives the same tree again, sparse rows gain little or nothing, and with more classes one tree saves most of the time.
+FEW_TREES = 3
 # Of the beam while it is not yet known how wide a gap is worth its time.
 WIDEST_GAP = 10.0
 
@@ -88,8 +95,10 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         not linear, which have no scorers, else 20, or up to 128 where rows are so few that scorers which learn from all
         of them take little time. Where up to 128 classes are all on the list and held-out rows give the path no weight
         beside the scorers, no path is followed. The greedy walk has no shortlist.
-    n_trees : int, default=1
+    n_trees : int or "auto", default="auto"
         Trees whose path scores are averaged. All but the first choose their structure by a random half of the rows.
+        "auto" is 3 for 21 to 128 classes if at least a tenth of the values are not zero and there are scorers of
+        leaves, else 1. Where no path is followed, it keeps only the first.
     prune : float in [0, 1), default=0.1
         Part of the length of a machine's weights that the smallest of them may lose together when the model is
         stored: no decision value moves by more than ``prune * |w| |x|``. Linear kernel only.
@@ -147,7 +156,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         "beam_width": [Interval(Integral, 1, None, closed="left")],
         "beam_gap": [StrOptions({"auto"}), Interval(Real, 0.0, None, closed="neither")],
         "shortlist": [StrOptions({"auto"}), Interval(Integral, 0, None, closed="left")],
-        "n_trees": [Interval(Integral, 1, None, closed="left")],
+        "n_trees": [Interval(Integral, 1, None, closed="left"), StrOptions({"auto"})],
         "prune": [Interval(Real, 0.0, 1.0, closed="left")],
         "calibration_folds": [
             StrOptions({"auto"}),
@@ -174,7 +183,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         beam_width: int = 10,
         beam_gap: float | str = "auto",
         shortlist: int | str = "auto",
-        n_trees: int = 1,
+        n_trees: int | str = "auto",
         prune: float = 0.1,
         calibration_folds: int | str = "auto",
         class_weight: dict[Any, float] | str | None = None,
@@ -241,7 +250,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         )
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         trainer = Trainer(training_set, self.tol, self.max_iter, seed)
-        self._store_trees([grown, *self._more_trees(trainer)], trainer, function, data)
+        self._store_trees([grown, *self._more_trees(trainer, data)], trainer, function, data)
         self.node_records_ = grown.records
         self.n_iter_ = max(record.n_iter for record in grown.records)
         progress.finish()
@@ -259,7 +268,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
                 f"walk={self.walk!r} needs calibrated sigmoids, which calibration_folds=0 leaves out. "
                 "Set calibration_folds='auto', or walk='greedy'."
             )
-        if self.walk == "greedy" and self.n_trees > 1:
+        if self.walk == "greedy" and self.n_trees not in ("auto", 1):
             raise ValueError(
                 f"n_trees={self.n_trees} averages path scores, which the greedy walk has none of. "
                 "Set walk='beam', or n_trees=1."
@@ -281,11 +290,22 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         is_little = n_classes * n_rows.sum() <= FEW_PAIRS and n_classes * (n_values * n_rows).sum() <= FEW_VALUES
         return n_classes if SHORTLIST < n_classes <= ASK_ALL and is_little else SHORTLIST
 
-    def _more_trees(self, trainer: Trainer) -> list[GrownTree]:
+    def _n_trees(self, training_set: TrainingSet, data: TrainingData) -> int:
+        if not isinstance(self.n_trees, str):
+            return self.n_trees
+        if self._shortlist(data) == 0 or not isinstance(training_set, LinearTrainingSet):
+            return 1
+        return FEW_TREES if SHORTLIST < len(data.classes) <= ASK_ALL and training_set.density >= DENSE else 1
+
+    def _more_trees(self, trainer: Trainer, data: TrainingData) -> list[GrownTree]:
         """Grow the trees beyond the first on half of the rows each, and train their machines on all rows."""
-        trees = []
-        for number in range(1, self.n_trees):
-            half = half_of_the_rows(trainer.training_set, trainer.seed, number)
+        trees: list[GrownTree] = []
+        n_trees = self._n_trees(trainer.training_set, data)
+        if n_trees == 1:
+            return trees
+        copy = number_copies(data.X, data.class_start, pairwise=self.kernel == "precomputed")
+        for number in range(1, n_trees):
+            half = half_of_the_rows(trainer.training_set, copy, trainer.seed, number)
             grown = grow(
                 half,
                 self._split_object(),
@@ -324,9 +344,14 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
             model = replace(model, sigmoids=sigmoids)
         n_paths = n_classes if self.walk == "all" else self.beam_width
         n_candidates = n_paths if scorers is None else shortlist
+        ranker = None if sigmoids is None else Ranker(model, scorers, self._width(), gap, n_candidates)
+        if self.n_trees == "auto" and ranker is not None and ranker.flat is not None:
+            assert isinstance(model, LinearTree)
+            trees, model = trees[:1], model.first()
+            ranker = replace(ranker, tree=model)
         # All at once, and last: a fit that is interrupted or fails leaves an earlier model as it was.
         self.classes_, self.trees_, self.tree_, self._model = data.classes, trees, trees[0], model
-        self._ranker = None if sigmoids is None else Ranker(model, scorers, self._width(), gap, n_candidates)
+        self._ranker = ranker
 
     def _laid_out(
         self, grown: list[GrownTree], function: KernelFunction | None, data: TrainingData

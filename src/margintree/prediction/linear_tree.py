@@ -73,6 +73,15 @@ class LinearTree:
         state.pop("forest", None)
         return state
 
+    def first(self) -> "LinearTree":
+        """Return the first of the trees alone."""
+        if len(self.trees) == 1:
+            return self
+        n_nodes, sigmoids = self.trees[0].n_nodes, self.sigmoids
+        if sigmoids is not None:
+            sigmoids = Sigmoids(sigmoids.slope[:n_nodes].copy(), sigmoids.shift[:n_nodes].copy())
+        return LinearTree(self.trees[:1], self.table.first(n_nodes), sigmoids)
+
     def blocks(self, X: Matrix) -> Iterator[tuple[int, int, Any, tuple[Any, ...]]]:
         """Yield parts of the rows, ``first:last``, as the compiled loops read them together with the forest."""
         yield 0, X.shape[0], layout(X), self.forest

@@ -41,18 +41,23 @@ def deal_rows(X: Any, class_start: Index, n_folds: int, *, pairwise: bool = Fals
     stands there twice, or in another place, gives the same folds as one of weight 2. Of a matrix of kernel values
     only the set of values in a row is looked at, which does not change when rows are repeated.
     """
+    copy = number_copies(X, class_start, pairwise=pairwise)
+    class_of_row = np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
+    rank = copy - np.minimum.reduceat(copy, class_start[:-1])[class_of_row]
+    # Small classes do not all lose their only row to the same fold or jury.
+    return Dealt((rank + class_of_row) % n_folds, (rank + class_of_row + 1) % N_JURIES, copy)
+
+
+def number_copies(X: Any, class_start: Index, *, pairwise: bool = False) -> Index:
+    """Return a number for each row, the same for equal ones of a class, in an order given by what they hold."""
     digests = np.array([_digest(content) for content in _contents(X, pairwise)], dtype=np.uint64)
-    dealt = Dealt(*(np.empty(len(digests), dtype=np.int64) for _ in range(3)))
+    number = np.empty(len(digests), dtype=np.int64)
     n_before = 0
-    for k in range(len(class_start) - 1):
-        part = slice(class_start[k], class_start[k + 1])
-        different, rank = np.unique(digests[part], return_inverse=True)
-        # Small classes do not all lose their only row to the same fold or jury.
-        dealt.fold[part] = (rank + k) % n_folds
-        dealt.jury[part] = (rank + k + 1) % N_JURIES
-        dealt.copy[part] = rank + n_before
+    for first, last in itertools.pairwise(class_start.tolist()):
+        different, rank = np.unique(digests[first:last], return_inverse=True)
+        number[first:last] = rank + n_before
         n_before += len(different)
-    return dealt
+    return number
 
 
 def _contents(X: Any, pairwise: bool) -> list[bytes]:
