@@ -33,6 +33,7 @@ def models() -> dict[str, Any]:
     return {
         PEER: LinearSVC(random_state=0),
         "margintree": MarginTreeClassifier(random_state=0),
+        "margintree, 1 tree": MarginTreeClassifier(n_trees=1, random_state=0),
         "margintree, 3 trees": MarginTreeClassifier(n_trees=3, random_state=0),
     }
 

@@ -158,6 +158,8 @@ def linear() -> Iterable[tuple[str, list[str], Rows]]:
 WALKS: dict[str, dict[str, Any]] = {
     "all": {"walk": "all"},
     "beam (default)": {},
+    "beam, n_trees=1": {"n_trees": 1},
+    "beam, n_trees=3": {"n_trees": 3},
     "greedy": {"walk": "greedy"},
     "all, shortlist=0": {"walk": "all", "shortlist": 0},
     "beam, shortlist=0": {"shortlist": 0},
@@ -165,7 +167,7 @@ WALKS: dict[str, dict[str, Any]] = {
 
 
 def walks() -> Iterable[tuple[str, list[str], Rows]]:
-    """Fit each walk with default parameters and the same seed, hence the same tree."""
+    """Fit each walk with default parameters and the same seed, hence the same first tree."""
     found = []
     for name in WALK_SETS:
         X, y, X_test, y_test = rows_of(name)
