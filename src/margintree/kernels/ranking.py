@@ -22,7 +22,8 @@ def candidates(rows, i, forest, width, gap, classes, scores, work):
 
     ``width`` 0 follows all paths. Several trees count by the mean of their path scores; a class that one of
     them did not list gets the lowest score on that list, or the end of the gap if there was room, above which it
-    hardly is.
+    hardly is. Means of logarithms are those of no distribution: they are shifted, so that the classes have together the
+    probability that the lists have on average, and all classes 1.
     """
     work_nodes, work_scores, node_scores, class_scores, tree_classes, tree_scores, hits = work
     roots = forest[0]
@@ -34,7 +35,6 @@ def candidates(rows, i, forest, width, gap, classes, scores, work):
     if width == 0:
         for t in range(n_trees):
             n_evaluations += all_paths(rows, i, forest, roots[t], roots[t + 1], node_scores, class_scores, hits)
-        # Means of several logarithms are those of no distribution until they are scaled to sum to one.
         whole = 0.0
         for k in range(class_scores.shape[0]):
             whole += np.exp(class_scores[k] / n_trees)
@@ -61,11 +61,12 @@ def candidates(rows, i, forest, width, gap, classes, scores, work):
             hits,
         )
         n_evaluations += count
-    return _mean_of_lists(listed, size, gap, tree_classes, tree_scores, classes, scores), n_evaluations
+    n_classes = (roots[1] + 1) // 2
+    return _mean_of_lists(listed, size, gap, n_classes, tree_classes, tree_scores, classes, scores), n_evaluations
 
 
 @compiled
-def _mean_of_lists(listed, size, gap, tree_classes, tree_scores, classes, scores):
+def _mean_of_lists(listed, size, gap, n_classes, tree_classes, tree_scores, classes, scores):
     """Merge the lists of the trees, which have room for ``size`` each; see ``candidates``."""
     n_trees, n_found = listed.shape[0], 0
     for t in range(n_trees):
@@ -86,6 +87,20 @@ def _mean_of_lists(listed, size, gap, tree_classes, tree_scores, classes, scores
                 total += score
             if is_new:
                 n_found = keep(classes, scores, 0, size, n_found, k, total / n_trees)
+    mass, whole, highest = 0.0, 0.0, scores[0]
+    if highest == -np.inf:
+        # Without a gap a list that is not full leaves out what is impossible, and the trees agree on nothing else.
+        return n_found
+    for t in range(n_trees):
+        for j in range(t * size, t * size + listed[t]):
+            mass += np.exp(tree_scores[j]) / n_trees
+    if n_found == n_classes:
+        mass = 1.0
+    for j in range(n_found):
+        whole += np.exp(scores[j] - highest)
+    shift = np.log(min(mass, 1.0) / whole) - highest
+    for j in range(n_found):
+        scores[j] += shift
     return n_found
 
 
