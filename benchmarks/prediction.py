@@ -248,8 +248,8 @@ NOTES = {
     "linear": "C=1, split of the source. 1vs1 only up to 30 classes. `LinearSVC.predict` is timed with the machines of "
     "our 1vsR, on one row, validation included. 1vsR and 1vs1 read their weights by features, which for them is the "
     "fastest order.",
-    "walks": "The tree is the same in all rows of a set. Evaluations count the machines of nodes and the scorers of "
-    "leaves.",
+    "walks": "The first tree is the same in all rows of a set. Evaluations count the machines of nodes and the scorers "
+    "of leaves.",
     "pruning": "Model size is that of the pickle.",
     "calibration": "Multi-class Brier score sum_k (p_k - [k is the label])^2; expected calibration error of the top "
     "label in 15 bins. Smaller is better.",

@@ -47,6 +47,14 @@ def test_fit_saves_the_model_that_python_would_fit(iris):
     np.testing.assert_array_equal(load_model(iris / "model").predict_proba(X), expected.predict_proba(X))
 
 
+@pytest.mark.parametrize(("options", "n_trees", "grown"), [((), "auto", 1), (("--trees", 2), 2, 2)], ids=str)
+def test_the_number_of_trees_is_chosen_by_the_rows_or_on_the_command_line(iris, tmp_path, options, n_trees, grown):
+    done = run("fit", iris / "train.svm", *options, "-o", tmp_path / "m")
+    assert done.exit_code == 0, done.output
+    model = load_model(tmp_path / "m")
+    assert (model.n_trees, len(model.trees_)) == (n_trees, grown)
+
+
 def rewritten(source, target, columns, names=None):
     """Write some columns of a CSV file in another order, under their names or others; no names leave the line out."""
     with source.open(newline="") as stream:

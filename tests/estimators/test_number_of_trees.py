@@ -1,5 +1,7 @@
 """How many trees there are where the user sets nothing."""
 
+import itertools
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -61,6 +63,7 @@ def test_three_trees_of_their_own_accord_are_the_three_that_one_asks_for():
     X, y = rows(40)
     by_itself, asked_for = (MarginTreeClassifier(n_trees=n, random_state=0).fit(X, y) for n in ("auto", 3))
     assert by_itself.trees_ == asked_for.trees_
+    assert all(one != other for one, other in itertools.combinations(by_itself.trees_, 2)), "of different halves"
     np.testing.assert_array_equal(by_itself.predict_proba(X), asked_for.predict_proba(X))
 
 
@@ -74,6 +77,8 @@ def test_where_no_path_is_followed_only_the_first_tree_is_kept(tmp_path):
     assert asked_for._ranker.flat is not None
     assert (len(by_itself.trees_), len(asked_for.trees_)) == (1, 3)
     assert by_itself.tree_ == asked_for.trees_[0] == one.tree_
+    assert by_itself._ranker.tree is by_itself._model
+    assert by_itself._model.table.cells.base is None, "the cells of all trees would stay in memory"
     np.testing.assert_array_equal(by_itself.predict_proba(X), asked_for.predict_proba(X))
     # What is left of the first tree is what a fit of one tree has: other walks work, and a file holds no more.
     for name in ("start", "n_weights", "cells", "scale", "intercept"):
@@ -88,17 +93,50 @@ def test_where_no_path_is_followed_only_the_first_tree_is_kept(tmp_path):
 
 
 @pytest.mark.usefixtures("always_with_paths")
-def test_weight_two_is_a_row_that_stands_there_twice_with_several_trees_too():
+@pytest.mark.parametrize("kernel", ["linear", "precomputed"])
+def test_weight_two_is_a_row_that_stands_there_twice_with_several_trees_too(kernel):
     X, y = rows(24, per_class=6)
     weight = np.where(np.arange(len(y)) % 3 == 0, 2.0, 1.0)
     twice = np.random.default_rng(1).permutation(np.repeat(np.arange(len(y)), weight.astype(int)))
     # The search of best_first ends where rounding lets it; here only the halves of the rows are in question.
-    parameters = {"split": "alternating", "tol": 1e-8, "max_iter": 10_000, "random_state": 0}
-    weighted = MarginTreeClassifier(**parameters).fit(X, y, weight)
-    repeated = MarginTreeClassifier(**parameters).fit(X[twice], y[twice])
-    assert len(weighted.trees_) == 3
-    assert weighted.trees_ == repeated.trees_
-    np.testing.assert_allclose(weighted.predict_proba(X), repeated.predict_proba(X), atol=1e-4)
+    parameters = {"kernel": kernel, "n_trees": 3, "split": "alternating", "tol": 1e-8, "max_iter": 10_000}
+
+    def fitted(of, weights=None):
+        seen = X[of] if kernel == "linear" else X[of] @ X[of].T
+        model = MarginTreeClassifier(random_state=0, **parameters).fit(seen, y[of], weights)
+        return model, model.predict_proba(X if kernel == "linear" else X @ X[of].T)
+
+    weighted, repeated = fitted(np.arange(len(y)), weight), fitted(twice)
+    assert weighted[0].trees_ == repeated[0].trees_
+    np.testing.assert_allclose(weighted[1], repeated[1], atol=1e-4)
+
+
+@pytest.mark.usefixtures("always_with_paths")
+def test_a_row_of_weight_two_counts_twice_where_rows_are_just_dense_enough():
+    X, y = rows(21, n_zeros=18, per_class=6)
+    heavy = np.arange(len(y)) % 6 == 0
+    X[heavy, :] = 0.0
+    light = MarginTreeClassifier(random_state=0).fit(X, y, np.where(heavy, 0.01, 1.0))
+    repeated = np.concatenate([np.arange(len(y)), *([np.flatnonzero(heavy)] * 3)])
+    expected = MarginTreeClassifier(random_state=0).fit(X[repeated], y[repeated])
+    weighted = MarginTreeClassifier(random_state=0).fit(X, y, np.where(heavy, 4.0, 1.0))
+    assert (len(light.trees_), len(weighted.trees_), len(expected.trees_)) == (1, 1, 1)
+    X[:, :3] = 1.0
+    assert len(MarginTreeClassifier(random_state=0).fit(X, y).trees_) == 3
+
+
+@pytest.mark.parametrize("share", [1e-3, 1e-16, 1e-20])
+@pytest.mark.parametrize("split", ["best_first", "alternating", "random", "relaxation"])
+def test_rows_that_weigh_next_to_nothing_do_not_make_a_half_of_their_class(split, share):
+    X, y = rows(22, per_class=2)
+    model = MarginTreeClassifier(split=split, random_state=0, n_trees=3).fit(X, y, np.tile([1.0, share], 22))
+    assert model.score(X[::2], y[::2]) > 0.9
+
+
+def test_random_splits_draw_another_tree_each_time():
+    X, y = rows(24)
+    trees = MarginTreeClassifier(split="random", n_trees=3, random_state=0).fit(X, y).trees_
+    assert all(one != other for one, other in itertools.combinations(trees, 2))
 
 
 def test_images_of_a_hundred_classes_are_told_apart_better_than_by_one_against_the_rest(data_directory):

@@ -224,6 +224,44 @@ def test_the_ranking_has_the_probabilities_of_predict_proba(case, walk, n_trees)
     np.testing.assert_allclose(scores, expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("shortlist", [0, 5])
+@pytest.mark.parametrize("gap", [0.5, 3.0])
+@pytest.mark.parametrize("k", [1, 3, 40])
+def test_classes_beyond_the_gap_of_several_trees_have_the_probabilities_of_predict_proba(shortlist, gap, k):
+    X, y = blobs(n_classes=40, n_features=4, per_class=5)
+    parameters = {"n_trees": 3, "beam_width": 4, "beam_gap": gap, "shortlist": shortlist, "random_state": 0}
+    model = MarginTreeClassifier(**parameters).fit(X, y)
+    probabilities = model.predict_proba(X)
+    classes, scores = model.predict_top_k(X, k)
+    if k == 40:
+        np.testing.assert_allclose(scores.sum(axis=1), 1.0, rtol=1e-9)
+    else:
+        # A beam that is as wide as k asks the same classes as predict_proba.
+        np.testing.assert_allclose(scores, np.take_along_axis(probabilities, classes, axis=1), rtol=1e-9, atol=1e-12)
+
+
+def test_several_trees_rank_many_classes_without_following_all_paths():
+    X, y = blobs(n_classes=140, n_features=4, per_class=3)
+    model = MarginTreeClassifier(n_trees=2, beam_width=4, beam_gap=0.5, shortlist=0, random_state=0).fit(X, y)
+    classes, scores = model.predict_top_k(X, 4)
+    assert all(len(set(row)) == 4 for row in classes.tolist())
+    assert (scores.sum(axis=1) <= 1.0 + 1e-9).all()
+    assert (scores > 0.0).all()
+    assert model.n_evaluations(X).max() < 100
+
+
+@pytest.mark.parametrize("walk", ["beam", "all"])
+def test_trees_that_contradict_each_other_at_a_row_far_away_still_give_probabilities(walk):
+    X, y = blobs(n_classes=30, n_features=4, per_class=5)
+    model = MarginTreeClassifier(n_trees=3, walk=walk, beam_gap=1e6, shortlist=0, random_state=0).fit(X, y)
+    far = 1e5 * X
+    probabilities = model.predict_proba(far)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-9)
+    classes, scores = model.predict_top_k(far, 30)
+    assert np.isfinite(scores).all()
+    np.testing.assert_array_equal(classes[:, 0], model.predict(far))
+
+
 @pytest.mark.parametrize(
     "parameters", [{}, {"beam_gap": 0.5, "beam_width": 1}, {"n_trees": 2}, {"walk": "all"}], ids=str
 )

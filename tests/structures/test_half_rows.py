@@ -1,5 +1,7 @@
 """Half of the rows of each class, drawn by seed and number."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -42,15 +44,28 @@ def test_the_draw_follows_from_seed_and_number(training_set):
     assert draws[0] != draws[3]
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_rows_that_are_repeated_or_in_another_order_give_the_same_halves(training_set, seed):
-    random = np.random.default_rng(seed)
-    kept = half_of_the_rows(training_set, ALL_DIFFERENT, seed, 1)
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_are_repeated_in_another_order_give_the_halves_of_rows_that_weigh_so_much_more(training_set, seed):
+    random, class_start = np.random.default_rng(seed), training_set.class_start
+    times = random.integers(1, 4, training_set.n_rows)
+    weight = times * training_set.sample_weight
+    heavier = LinearTrainingSet(training_set.X, class_start, weight, weight, fit_intercept=False)
     parts = [
-        np.repeat(first + random.permutation(last - first), random.integers(1, 4, last - first))
-        for first, last in zip(training_set.class_start[:-1], training_set.class_start[1:], strict=True)
+        random.permutation(np.repeat(np.arange(first, last), times[first:last]))
+        for first, last in itertools.pairwise(class_start)
     ]
     rows = np.concatenate(parts)
     repeated = training_set.part(rows, np.concatenate([[0], np.cumsum([len(part) for part in parts])]))
     half = half_of_the_rows(repeated, rows, seed, 1)
+    kept = half_of_the_rows(heavier, ALL_DIFFERENT, seed, 1)
     assert sorted(half.X.ravel()) == sorted(repeated.X[np.isin(repeated.X, kept.X)])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_half_of_light_rows_takes_more_until_it_weighs_a_quarter(seed):
+    class_start, weight = np.array([0, 8, 16]), np.where(np.arange(16) % 8 == 0, 1.0, 1e-18)
+    rows = np.arange(1.0, 17.0)[:, None]
+    training_set = LinearTrainingSet(rows, class_start, weight, weight, fit_intercept=False)
+    half = half_of_the_rows(training_set, np.arange(16), seed, 1)
+    assert {1.0, 9.0} <= set(half.X.ravel()), "the rows that have all the weight"
+    assert (np.diff(half.class_start) >= 4).all()

@@ -17,7 +17,7 @@ from margintree.prediction.linear_tree import LinearTree, Sigmoids
 from margintree.prediction.ranker import ASK_ALL, Ranker
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.training_set import LinearTrainingSet, TrainingSet
-from margintree.splits import SPLITS, Split
+from margintree.splits import SPLITS, RandomSplit, Split
 from margintree.structures.grow import GrownTree, grow
 from margintree.structures.half_rows import half_of_the_rows
 from margintree.training.held_out import number_copies
@@ -96,7 +96,8 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         of them take little time. Where up to 128 classes are all on the list and held-out rows give the path no weight
         beside the scorers, no path is followed. The greedy walk has no shortlist.
     n_trees : int or "auto", default="auto"
-        Trees whose path scores are averaged. All but the first choose their structure by a random half of the rows.
+        Trees whose path scores are averaged. All but the first choose their structure by half of the rows of
+        each class, drawn at random, equal ones together.
         "auto" is 3 for 21 to 128 classes if at least a tenth of the values are not zero and there are scorers of
         leaves, else 1. Where no path is followed, it keeps only the first.
     prune : float in [0, 1), default=0.1
@@ -112,7 +113,8 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
     n_jobs : int or None, default=None
         Threads that work on nodes in ``fit`` and on rows in ``predict``. The result is the same for any number.
     random_state : int, RandomState or None, default=None
-        Steers the order of coordinate descent, and splits that draw at random.
+        Steers the order of coordinate descent, splits that draw at random, and the halves of the rows by which trees
+        beyond the first choose their structure.
     verbose : int, default=0
         Print a line per node.
 
@@ -304,16 +306,19 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         if n_trees == 1:
             return trees
         copy = number_copies(data.X, data.class_start, pairwise=self.kernel == "precomputed")
+        split = self._split_object()
         for number in range(1, n_trees):
             half = half_of_the_rows(trainer.training_set, copy, trainer.seed, number)
             grown = grow(
                 half,
-                self._split_object(),
+                split,
                 balance=self.balance,
                 tol=self.tol,
                 max_iter=self.max_iter,
-                seed=trainer.seed,
+                # A split that looks at no row would draw the same tree again.
+                seed=trainer.seed + number if isinstance(split, RandomSplit) else trainer.seed,
                 n_threads=self._n_threads(),
+                class_names=data.classes,
             )
             machines = train_each(trainer, grown.tree, self._n_threads())
             kept = [as_kept(machine.classifier, trainer.training_set, self.prune) for machine in machines]

@@ -15,6 +15,9 @@ from margintree.kernels.pointers import pointers
 from margintree.kernels.tables import room_for_hits, table_dot
 from margintree.kernels.walk import all_paths, beam, keep
 
+# Up to here all paths of several trees take some ten microseconds.
+FEW_CLASSES = 128
+
 
 @compiled
 def candidates(rows, i, forest, width, gap, classes, scores, work):
@@ -35,10 +38,11 @@ def candidates(rows, i, forest, width, gap, classes, scores, work):
     if width == 0:
         for t in range(n_trees):
             n_evaluations += all_paths(rows, i, forest, roots[t], roots[t + 1], node_scores, class_scores, hits)
-        whole = 0.0
-        for k in range(class_scores.shape[0]):
-            whole += np.exp(class_scores[k] / n_trees)
-        shift = np.log(whole) if n_trees > 1 else 0.0
+        shift = 0.0
+        if n_trees > 1:
+            # Where trees contradict each other all means may be so low that only their differences can be told.
+            highest = class_scores.max()
+            shift = (highest / n_trees) + np.log(np.exp((class_scores - highest) / n_trees).sum())
         n_found = 0
         for k in range(class_scores.shape[0]):
             n_found = keep(classes, scores, 0, size, n_found, k, class_scores[k] / n_trees - shift)
@@ -76,7 +80,7 @@ def _mean_of_lists(listed, size, gap, n_classes, tree_classes, tree_scores, clas
             total, is_new = 0.0, True
             for u in range(n_trees):
                 score = tree_scores[u * size + listed[u] - 1]
-                if listed[u] < size:
+                if listed[u] < size and gap < np.inf:
                     # A list that is not full left out what lies below the gap.
                     score = min(score, tree_scores[u * size] - gap)
                 for m in range(u * size, u * size + listed[u]):
@@ -88,9 +92,6 @@ def _mean_of_lists(listed, size, gap, n_classes, tree_classes, tree_scores, clas
             if is_new:
                 n_found = keep(classes, scores, 0, size, n_found, k, total / n_trees)
     mass, whole, highest = 0.0, 0.0, scores[0]
-    if highest == -np.inf:
-        # Without a gap a list that is not full leaves out what is impossible, and the trees agree on nothing else.
-        return n_found
     for t in range(n_trees):
         for j in range(t * size, t * size + listed[t]):
             mass += np.exp(tree_scores[j]) / n_trees
@@ -109,11 +110,12 @@ def workspace(rows, first, last, forest, width, n_classes, size):
     """Return the arrays that ``candidates`` writes on; one set serves many rows."""
     n_trees = forest[9]
     follows_all = width == 0
+    may_follow_all = follows_all or follows_all_for_more(forest)
     return (
         np.empty(2 * width, dtype=np.int64),
         np.empty(2 * width),
-        np.empty(forest[10] if follows_all else 0),
-        np.empty(n_classes if follows_all else 0),
+        np.empty(forest[10] if may_follow_all else 0),
+        np.empty(n_classes if may_follow_all else 0),
         np.empty(0 if follows_all else n_trees * size, dtype=np.int64),
         np.empty(0 if follows_all else n_trees * size),
         room_for_hits(rows, forest[4], first, last),
@@ -148,23 +150,50 @@ def ranked(rows, i, forest, scorers, width, gap, n_asked, classes, scores, more,
     """Rank the classes of one row; return their number, at least ``n_asked`` of them, and the machines evaluated.
 
     Where the gap leaves fewer, paths beyond it give the others, with the probability that the paths have. ``more``
-    is a second pair of arrays for them.
+    is a second pair of arrays for them. Several trees follow all paths then, if they are few, as probabilities do.
     """
     n_found, n_evaluations = candidates(rows, i, forest, width, gap, classes, scores, work)
     n_evaluations += rank(rows, i, scorers, classes, scores, n_found, work[6])
     if n_found >= n_asked:
         return n_found, n_evaluations
     more_classes, more_scores = more
-    n_more, count = candidates(rows, i, forest, width, np.inf, more_classes, more_scores, work)
-    n_listed = n_found
+    n_listed, n_trees = n_found, forest[9]
     listed = classes[:n_listed].copy()
+    more_width = 0 if follows_all_for_more(forest) else width
+    n_more, count = candidates(rows, i, forest, more_width, np.inf, more_classes, more_scores, work)
+    share = 1.0
+    if n_trees > 1:
+        # The paths of one tree have what the listed ones leave. Means of several share it.
+        known, whole, class_scores = 0.0, 1.0, work[3]
+        if more_width == 0:
+            highest = class_scores.max()
+            whole = np.exp((class_scores - highest) / n_trees).sum()
+            for m in range(n_listed):
+                known += np.exp((class_scores[listed[m]] - highest) / n_trees)
+        else:
+            for j in range(n_more):
+                known += np.exp(more_scores[j]) if _is_in(listed, more_classes[j]) else 0.0
+        rest = 1.0 - known / whole
+        share = max(0.0, 1.0 - scores[:n_listed].sum()) / rest if rest > 0.0 else 0.0
     for j in range(n_more):
-        is_new = True
-        for m in range(n_listed):
-            is_new = is_new and listed[m] != more_classes[j]
-        if is_new:
-            n_found = keep(classes, scores, 0, classes.shape[0], n_found, more_classes[j], np.exp(more_scores[j]))
+        if not _is_in(listed, more_classes[j]):
+            score = share * np.exp(more_scores[j])
+            n_found = keep(classes, scores, 0, classes.shape[0], n_found, more_classes[j], score)
     return n_found, n_evaluations + count
+
+
+@compiled
+def follows_all_for_more(forest):
+    """Tell whether classes beyond the lists of several trees are ranked by all paths."""
+    return forest[9] > 1 and forest[0][1] < 2 * FEW_CLASSES
+
+
+@compiled
+def _is_in(items, item):
+    found = False
+    for m in range(items.shape[0]):
+        found = found or items[m] == item
+    return found
 
 
 @compiled
@@ -212,8 +241,9 @@ def probabilities(rows, first, last, forest, scorers, width, gap, size, result):
         row[:] = 0.0
         for t in range(n_trees):
             all_paths(rows_, i, forest_, roots[t], roots[t + 1], node_scores, row, work[6])
+        highest = row.max() if n_trees > 1 else 0.0
         for k in range(n_classes):
-            row[k] = np.exp(row[k] / n_trees)
+            row[k] = np.exp((row[k] - highest) / n_trees)
         n_found, _ = candidates(rows_, i, forest_, width, gap, row_classes, row_scores, work)
         rank(rows_, i, scorers_, row_classes, row_scores, n_found, work[6])
         taken = 0.0

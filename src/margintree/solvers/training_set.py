@@ -90,9 +90,9 @@ class LinearTrainingSet(TrainingSet):
 
     @cached_property
     def density(self) -> float:
-        """Part of the values that are not zero."""
-        n_values = self.X.shape[0] * self.X.shape[1]
-        return int(np.count_nonzero(self.X.data if sp.issparse(self.X) else self.X)) / n_values if n_values else 0.0
+        """Part of the values that are not zero; a row of weight 2 counts as two."""
+        n_values = self.sample_weight.sum() * self.X.shape[1]
+        return float(self.sample_weight @ (self.X != 0.0).sum(axis=1)) / n_values if n_values else 0.0
 
     def select(self, row_index: Index, class_start: Index, seed: int) -> LinearRows:
         n_columns = self.X.shape[1]
