@@ -112,17 +112,15 @@ def test_weight_two_is_a_row_that_stands_there_twice_with_several_trees_too(kern
 
 
 @pytest.mark.usefixtures("always_with_paths")
-def test_a_row_of_weight_two_counts_twice_where_rows_are_just_dense_enough():
-    X, y = rows(21, n_zeros=18, per_class=6)
-    heavy = np.arange(len(y)) % 6 == 0
-    X[heavy, :] = 0.0
-    light = MarginTreeClassifier(random_state=0).fit(X, y, np.where(heavy, 0.01, 1.0))
-    repeated = np.concatenate([np.arange(len(y)), *([np.flatnonzero(heavy)] * 3)])
-    expected = MarginTreeClassifier(random_state=0).fit(X[repeated], y[repeated])
-    weighted = MarginTreeClassifier(random_state=0).fit(X, y, np.where(heavy, 4.0, 1.0))
-    assert (len(light.trees_), len(weighted.trees_), len(expected.trees_)) == (1, 1, 1)
-    X[:, :3] = 1.0
-    assert len(MarginTreeClassifier(random_state=0).fit(X, y).trees_) == 3
+def test_a_row_of_weight_four_counts_four_times_where_rows_are_just_dense_enough():
+    X, y = rows(21, n_zeros=17, per_class=6)
+    is_empty = np.arange(len(y)) % 6 == 0
+    X[is_empty] = 0.0
+    times = np.where(is_empty, 4, 1)
+    # Of the values 5/6 * 3/20 are not zero, 5/9 * 3/20 where empty rows count four times.
+    plain, weighted = (MarginTreeClassifier(random_state=0).fit(X, y, weight) for weight in (None, times))
+    repeated = MarginTreeClassifier(random_state=0).fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    assert [len(model.trees_) for model in (plain, weighted, repeated)] == [3, 1, 1]
 
 
 @pytest.mark.parametrize("share", [1e-3, 1e-16, 1e-20])
