@@ -91,8 +91,14 @@ class LinearTrainingSet(TrainingSet):
     @cached_property
     def density(self) -> float:
         """Part of the values that are not zero; a row of weight 2 counts as two."""
+        if not sp.issparse(self.X):
+            counts = np.count_nonzero(self.X, axis=1)
+        elif self.X.data.all():
+            counts = np.diff(self.X.indptr)
+        else:
+            counts = np.asarray((self.X != 0.0).sum(axis=1)).ravel()
         n_values = self.sample_weight.sum() * self.X.shape[1]
-        return float(self.sample_weight @ (self.X != 0.0).sum(axis=1)) / n_values if n_values else 0.0
+        return float(self.sample_weight @ counts) / n_values if n_values else 0.0
 
     def select(self, row_index: Index, class_start: Index, seed: int) -> LinearRows:
         n_columns = self.X.shape[1]
