@@ -62,12 +62,16 @@ def base_models() -> list[Any]:
         mt.DecisionDAGClassifier(class_order=["eel", "dog", "cat", "bee", "ant"], random_state=0),
         mt.OutputCodeSVC(random_state=0),
         mt.AllTogetherSVC(class_weight={"ant": 2.0}, random_state=0),
+        mt.MarginTreeClassifier(decide="pairs", random_state=0),
+        mt.MarginTreeClassifier(decide="rest", n_finalists=4, random_state=0),
+        mt.MarginTreeClassifier(decide="pairs", walk="all", n_trees=2, split=RandomSplit(), random_state=0),
     ]
     with_kernel = [
         cls(kernel=name, random_state=0)
         for name in ("rbf", "poly")
         for cls in (mt.MarginTreeClassifier, mt.OneVsOneSVC, mt.DecisionDAGClassifier)
     ]
+    with_kernel += [mt.MarginTreeClassifier("rbf", decide=decide, random_state=0) for decide in ("pairs", "rest")]
     models = [model.fit(sp.csr_array(X), names) for model in linear]
     models += [clone(model).fit(X, y) for model in (linear[0], linear[6], linear[8])]
     # Few features, so that weights are not sparse.
@@ -75,6 +79,7 @@ def base_models() -> list[Any]:
     models += [model.fit(X, y) for model in with_kernel]
     models += [clone(model).fit(sp.csr_matrix(X), names.astype(object)) for model in with_kernel[:2]]
     models += [cls("precomputed", random_state=0).fit(kernel, y) for cls in (mt.MarginTreeClassifier, mt.OneVsRestSVC)]
+    models += [mt.MarginTreeClassifier("precomputed", decide="pairs", random_state=0).fit(kernel, y)]
     return models
 
 

@@ -25,7 +25,6 @@ TIME_LIMIT = 600
 # Parameters of MarginTreeClassifier next to random_state=0; the first row is what someone gets who sets nothing.
 MARGINTREE: dict[str, dict[str, Any]] = {
     "margintree": {},
-    "margintree, 1 tree": {"n_trees": 1},
     "margintree, 3 trees": {"n_trees": 3},
     "margintree, greedy walk": {"walk": "greedy"},
     "margintree, random splits": {"split": "random"},

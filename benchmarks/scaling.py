@@ -126,7 +126,7 @@ def report(kept: dict[str, Any]) -> list[str]:
         f"test rows, {PATH_DRAWS} draws of features on the path to the class and {NOISE_DRAWS} of noise per row, "
         f"{FEATURES_PER_CLASS} features per class, tf-idf. One thread and one core. 1vsR gets {TIME_LIMIT_OF_1VSR} s "
         "for a point. Memory is the peak of training above that before it; the model is its size on disk. Up to 128 "
-        "classes margintree may ask all scorers at once in place of a walk, as the evaluations tell.",
+        "classes margintree may ask one machine per class in place of a walk, as the evaluations tell.",
         "",
         "![time, memory and size against the number of classes](scaling.svg)",
         "",

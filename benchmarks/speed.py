@@ -125,7 +125,7 @@ print(seconds, (after - before) / 1024, model.score(X_test, y_test))
 """
 
 
-# Without what the default walk needs beyond the tree: held-out machines, sigmoids, scorers of leaves.
+# Without what the default walk needs beyond the tree: held-out machines, sigmoids, deciders.
 TREE_ALONE = "walk='greedy', calibration_folds=0"
 
 

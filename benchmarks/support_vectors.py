@@ -7,16 +7,16 @@ import numpy as np
 from margintree import DecisionDAGClassifier, MarginTreeClassifier
 from margintree.kernels.compile import compiled
 from margintree.kernels.pointers import pointers
-from margintree.kernels.ranking import candidates, workspace
+from margintree.kernels.ranking import ranked, workspace
 
 
 @compiled
-def _vectors_of_beam(rows, n_rows, forest, width, gap, n_classes, size, counts):
-    rows_, forest_ = pointers(rows), pointers(forest)
+def _vectors_of_beam(rows, n_rows, forest, decider, width, gap, n_classes, size, counts):
+    rows_, forest_, decider_ = pointers(rows), pointers(forest), pointers(decider)
     for i in range(n_rows):
         work = workspace(rows_, i, i + 1, forest_, width, n_classes, size)
         classes, scores = np.empty(size, dtype=np.int64), np.empty(size)
-        candidates(rows_, i, forest_, width, gap, classes, scores, work)
+        ranked(rows_, i, forest_, decider_, width, gap, size, 1, classes, scores, (classes, scores), work)
         # The workspace of a kernel table holds the values that were needed.
         counts[i] = np.sum(~np.isnan(work[6]))
 
@@ -26,9 +26,9 @@ def of_tree(model: MarginTreeClassifier, X: np.ndarray) -> float:
     tree = model._model
     if model.walk != "greedy":
         ranker, counts = model._ranker, np.empty(len(X), dtype=np.int64)
-        width, size = ranker.size_for(1)
         forest = tree.one_row_forest
-        _vectors_of_beam((X,), len(X), forest, width, ranker.gap, len(model.classes_), size, counts)
+        decider, limits = ranker.decider.arrays(forest), (ranker.width, ranker.gap, ranker.n_classes, ranker.size)
+        _vectors_of_beam((X,), len(X), forest, decider, *limits, counts)
         return float(counts.mean())
     paths = model.decision_path(X)
     total = 0

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits, load_iris, load_svmlight_files, make_classification
+from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 from margintree import (
@@ -15,11 +16,13 @@ from margintree import (
     OneVsRestSVC,
     to_onnx,
 )
+from margintree.kernels import ranking
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 
 N_ROWS = 5000
+DECIDERS = ("paths", "pairs", "rest")
 
 
 def answers(path, X):
@@ -31,9 +34,15 @@ def answers(path, X):
 def generated(n_classes):
     def load():
         X, y = make_classification(
-            7000, 20, n_informative=12, n_classes=n_classes, n_clusters_per_class=1, class_sep=1.2, random_state=0
+            N_ROWS + 1200,
+            20,
+            n_informative=12,
+            n_classes=n_classes,
+            n_clusters_per_class=1,
+            class_sep=1.2,
+            random_state=0,
         )
-        return X[:2000], y[:2000], X[2000:]
+        return X[:1200], y[:1200], X[-N_ROWS:]
 
     return load
 
@@ -71,11 +80,24 @@ def check(model, X_test, path, **options):
     np.testing.assert_allclose(probabilities, model.predict_proba(X_test), rtol=1e-7, atol=1e-12)
 
 
-@pytest.mark.parametrize("walk", ["greedy", "all"])
+def fitted(kernel, X, y, **options):
+    """Return a model of two folds and a wide tolerance, which is faster."""
+    return MarginTreeClassifier(kernel, calibration_folds=2, tol=1e-2, random_state=0, **options).fit(X, y)
+
+
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_labels_and_probabilities_are_ours(rows, kernel, walk, tmp_path):
+def test_the_greedy_walk_has_our_labels_and_probabilities(rows, kernel, tmp_path):
     X, y, X_test = rows
-    check(MarginTreeClassifier(kernel, walk=walk, random_state=0).fit(X, y), X_test, tmp_path / "m.onnx")
+    check(fitted(kernel, X, y, walk="greedy"), X_test, tmp_path / "m.onnx")
+
+
+@pytest.mark.parametrize("decide", DECIDERS)
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_labels_and_probabilities_of_every_decider_are_ours(rows, kernel, decide, tmp_path):
+    X, y, X_test = rows
+    model = fitted(kernel, X, y, walk="all", decide=decide)
+    assert model.decide_ == decide
+    check(model, X_test, tmp_path / "m.onnx")
 
 
 @pytest.mark.parametrize("name", ["letter", "pendigits", "satimage"])
@@ -87,39 +109,121 @@ def test_labels_and_probabilities_are_ours_on_real_rows(data_directory, name, tm
             check(model, X_test, tmp_path / "m.onnx")
 
 
-def test_a_shortlist_smaller_than_the_classes_and_one_without_scorers(tmp_path):
+@pytest.mark.parametrize("decide", DECIDERS)
+def test_few_finalists_many_and_several_trees(decide, tmp_path):
     X, y, X_test = SETS["generated, 40 classes"]()
-    for options in ({"shortlist": 5, "beam_width": 5}, {"shortlist": 0}, {"n_trees": 2}):
-        model = MarginTreeClassifier(walk="all", random_state=0, **options).fit(X, y)
+    for options in (
+        {"n_finalists": 1},
+        {"n_finalists": 2, "beam_gap": 0.1},
+        {"n_finalists": 40, "beam_gap": 20.0},
+        {"n_trees": 2},
+    ):
+        model = fitted("linear", X, y, walk="all", decide=decide, **options)
+        assert model._ranker.size == options.get("n_finalists", model._ranker.size)
         check(model, X_test, tmp_path / "m.onnx")
 
 
-def test_a_beam_is_written_as_all_paths_or_greedily_when_asked_for(tmp_path):
-    X, y, X_test = SETS["generated, 40 classes"]()
-    model = MarginTreeClassifier(random_state=0).fit(X, y)
-    with pytest.raises(ValueError, match="A beam has no ONNX form"):
-        to_onnx(model, tmp_path / "m.onnx")
-    assert list(tmp_path.iterdir()) == []
-    to_onnx(model, tmp_path / "all.onnx", walk="all")
-    label, probabilities = answers(tmp_path / "all.onnx", X_test)
-    assert np.mean(label == model.predict(X_test)) > 0.99
-    model._ranker = replace(model._ranker, width=0)
-    np.testing.assert_array_equal(label, model.predict(X_test))
-    np.testing.assert_allclose(probabilities, model.predict_proba(X_test), rtol=1e-7, atol=1e-12)
-    to_onnx(model, tmp_path / "greedy.onnx", walk="greedy")
-    expected = model.set_params(walk="greedy").predict(X_test)
-    np.testing.assert_array_equal(answers(tmp_path / "greedy.onnx", X_test)[0], expected)
-
-
-def test_classes_ranked_by_their_scorers_alone_need_no_walk(tmp_path):
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_finalists_who_have_lost_clearly_are_not_compared_any_more(kernel, tmp_path, monkeypatch):
     X, y, X_test = SETS["generated, 6 classes"]()
-    model = MarginTreeClassifier(random_state=0).fit(X, y)
-    model._ranker = replace(model._ranker, scorers=replace(model._ranker.scorers, path_weight=0.0))
+    model = fitted(kernel, X, y, walk="all", decide="pairs", n_finalists=6, beam_gap=5.0)
+    check(model, X_test, tmp_path / "m.onnx")
+    # With all finalists compared to the end the answers are others, so that the check above can tell.
+    monkeypatch.setattr(ranking, "CLEARLY", np.inf)
+    to_onnx(model, tmp_path / "all.onnx")
+    label, probabilities = answers(tmp_path / "all.onnx", X_test)
+    assert np.mean(np.abs(probabilities - model.predict_proba(X_test)).max(axis=1) > 1e-3) > 0.01
+    assert np.sum(label != model.predict(X_test)) > 0
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_pairs_without_a_machine_go_by_their_paths(kernel, tmp_path):
+    X, y, X_test = SETS["generated, 6 classes"]()
+    model = fitted(kernel, X, y, walk="all", decide="pairs", n_finalists=2)
+    decider = model._ranker.decider
+    one, n_classes = np.repeat(np.arange(6), np.diff(decider.pair_start)), 6
+    # Few of the rows have other finalists than those that met in training, so machines are taken away.
+    for kept in (np.arange(len(one)) % 3 == 0, np.zeros(len(one), dtype=bool)):
+        start = np.concatenate([[0], np.cumsum(np.bincount(one[kept], minlength=n_classes))])
+        fewer = replace(decider, pair_start=start, pair_other=decider.pair_other[kept])
+        full = model._ranker
+        model._ranker = replace(full, decider=fewer)
+        check(model, X_test, tmp_path / "m.onnx")
+        assert (model.predict(X_test) != full.top(X_test, 1)[0][:, 0]).any()
+        model._ranker = full
+
+
+@pytest.mark.parametrize(
+    ("kernel", "decide"), [("linear", "paths"), ("linear", "pairs"), ("linear", "rest"), ("rbf", "pairs")]
+)
+def test_a_beam_is_written_with_the_finalists_of_all_paths(kernel, decide, tmp_path):
+    X, y, X_test = SETS["generated, 40 classes"]()
+    model = fitted(kernel, X, y, decide=decide)
+    # A narrow beam does leave out paths that win; the default one hardly does, even of rows as hard as these.
+    for width, least, most in ((2, 0.0, 0.99), (10, 0.995, 1.0)):
+        model._ranker = replace(model._ranker, width=width)
+        to_onnx(model, tmp_path / "m.onnx")
+        to_onnx(model, tmp_path / "all.onnx", walk="all")
+        assert (tmp_path / "m.onnx").read_bytes() == (tmp_path / "all.onnx").read_bytes()
+        label, probabilities = answers(tmp_path / "m.onnx", X_test)
+        assert least <= np.mean(label == model.predict(X_test)) <= most
+        model._ranker = replace(model._ranker, width=0)
+        np.testing.assert_array_equal(label, model.predict(X_test))
+        np.testing.assert_allclose(probabilities, model.predict_proba(X_test), rtol=1e-7, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_a_beam_is_written_greedily_when_asked_for(kernel, tmp_path):
+    X, y, X_test = SETS["generated, 6 classes"]()
+    model = fitted(kernel, X, y, decide="pairs", n_finalists=3)
+    to_onnx(model, tmp_path / "m.onnx", walk="greedy")
+    label, probabilities = answers(tmp_path / "m.onnx", X_test)
+    np.testing.assert_array_equal(label, model.set_params(walk="greedy").predict(X_test))
+    # Those of the paths, whatever the decider says.
+    model._ranker = replace(model._ranker, decider=replace(model._ranker.decider, kind="paths"), width=0)
+    np.testing.assert_allclose(probabilities, model.predict_proba(X_test), rtol=1e-7, atol=1e-12)
+    if kernel == "rbf":
+        # Support vectors of deciding machines alone are not written.
+        constants = [onnx.numpy_helper.to_array(one) for one in onnx.load(tmp_path / "m.onnx").graph.initializer]
+        n_nodes = model.tree_.n_nodes
+        n_vectors = len(np.unique(model._model.support[: model._model.start[n_nodes]]))
+        assert (X.shape[1], n_vectors) in [constant.shape for constant in constants]
+        assert n_vectors < len(model._model.vectors)
+
+
+def test_the_example_of_the_readme_agrees_on_nearly_all_rows(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X_train, X_test, y_train, y_test = train_test_split(X / 16, y, random_state=0)
+    model = MarginTreeClassifier("rbf", C=10, random_state=0).fit(X_train, y_train)
+    to_onnx(model, tmp_path / "m.onnx")
+    label, probabilities = answers(tmp_path / "m.onnx", X_test)
+    assert np.mean(label == model.predict(X_test)) >= 0.995
+    np.testing.assert_array_equal(label, model.classes_[probabilities.argmax(axis=1)])
+    assert np.mean(label == y_test) > 0.97
+
+
+@pytest.mark.parametrize("options", [{"walk": "greedy"}, *({"walk": "all", "decide": decide} for decide in DECIDERS)])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_no_rows_give_no_answers(kernel, options, tmp_path):
+    X, y = load_iris(return_X_y=True)
+    to_onnx(fitted(kernel, X, y, **options), tmp_path / "m.onnx")
+    label, probabilities = answers(tmp_path / "m.onnx", X[:0])
+    assert label.shape == (0,)
+    assert probabilities.shape == (0, 3)
+
+
+def test_classes_ranked_by_their_machines_alone_need_no_walk(tmp_path):
+    X, y, X_test = SETS["generated, 6 classes"]()
+    model = fitted("linear", X, y, decide="rest", n_finalists=6)
+    model._ranker = replace(model._ranker, decider=replace(model._ranker.decider, path_weight=0.0))
     assert model._ranker.flat is not None
     check(model, X_test, tmp_path / "m.onnx")
     check(model, X_test, tmp_path / "all.onnx", walk="all")
     graph = onnx.load(tmp_path / "m.onnx").graph
     assert sum(node.op_type == "MatMul" for node in graph.node) == 1
+    # With a weight of the path there is a walk.
+    model._ranker = replace(model._ranker, decider=replace(model._ranker.decider, path_weight=0.2), width=0)
+    check(model, X_test, tmp_path / "m.onnx")
 
 
 def test_trees_without_probabilities_give_labels_alone(tmp_path):
@@ -143,13 +247,14 @@ def test_labels_of_every_type_come_back(names, tmp_path):
     assert answers(tmp_path / "m.onnx", X)[0].tolist() == model.predict(X).tolist()
 
 
-def test_extreme_rows_give_finite_probabilities(tmp_path):
+@pytest.mark.parametrize("decide", DECIDERS)
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_extreme_rows_give_finite_probabilities(kernel, decide, tmp_path):
     X, y = load_iris(return_X_y=True)
-    model = MarginTreeClassifier("rbf", walk="all", random_state=0).fit(X, y)
-    linear = MarginTreeClassifier(walk="all", random_state=0).fit(X, y)
     extreme = np.array([[1e6] * 4, [-1e6] * 4, [0.0] * 4])
-    for one in (model, linear):
-        check(one, extreme, tmp_path / "m.onnx")
+    model = MarginTreeClassifier(kernel, walk="all", decide=decide, n_finalists=3, random_state=0).fit(X, y)
+    check(model, extreme, tmp_path / "m.onnx")
+    assert np.isfinite(answers(tmp_path / "m.onnx", extreme)[1]).all()
 
 
 def test_what_has_no_onnx_form_is_refused_with_a_reason(tmp_path):

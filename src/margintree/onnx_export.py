@@ -6,12 +6,16 @@ node and a class is +1 where the class lies to the left of the node, -1 to the r
 - the greedy walk ends at the one class whose path agrees with the signs of all nodes on it: sign(D) P - depth = 0;
 - the score of a path is a sum of log probabilities, log p(left) max(P, 0) + log p(right) max(-P, 0).
 
-So a row costs as many decision functions as the tree has nodes, where margintree evaluates one per level. A model whose
-few classes are ranked by their scorers alone is one matrix product.
+The finalists are the best scores (``TopK``) within the gap. One more matrix product gives the values of all deciding
+machines, of which each row takes those of its finalists.
+
+So a row costs as many decision functions as there are nodes and deciding machines, where margintree evaluates those
+that it needs. A model whose classes are ranked by one machine each, without a path, is one matrix product.
 """
 
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from margintree import kernels
 from margintree.class_tree import ClassTree
 from margintree.estimators.base import MachineClassifier
 from margintree.prediction.kernel_tree import KernelTree
@@ -50,8 +55,9 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = 
         The file appears whole or not at all.
     walk : {"greedy", "all"} or None, default=None
         None is the estimator's own. A beam depends on the row at every step, which these operators cannot follow: a
-        model with ``walk="beam"`` is written with "all", which looks at every path that the beam might have left out,
-        or with "greedy". Where it ranks its classes by their scorers alone, no path is followed and None will do.
+        model with ``walk="beam"`` is written with "all", whose finalists come from every path, also from those that
+        the beam might have left out. So a few predictions may differ; with "greedy" and "all" none does. The
+        probabilities of "greedy" are those of the paths.
 
     Raises
     ------
@@ -105,13 +111,8 @@ def _exportable(estimator: Any) -> tuple[LinearTree | KernelTree, Ranker | None]
 def _checked_walk(estimator: Any, ranker: Ranker | None, walk: str | None) -> str:
     if walk is None:
         walk = getattr(estimator, "walk", "greedy")
-        if walk == "beam" and ranker is not None and ranker.flat is not None:
-            walk = "all"
-        if walk == "beam":
-            raise ValueError(
-                "A beam has no ONNX form. Write the model with walk='all', which ranks by every path and gives the "
-                "same probabilities but for the paths that the beam leaves out, or with walk='greedy'."
-            )
+        # Finalists of all paths are those of a beam, but for paths that the beam leaves out.
+        walk = "all" if walk == "beam" else walk
     if walk not in WALKS:
         raise ValueError(f"walk must be one of {', '.join(WALKS)} or None. Got {walk!r}.")
     if walk == "all" and ranker is None:
@@ -178,24 +179,28 @@ class Graph:
 
 def _walk(graph: Graph, model: LinearTree | KernelTree, ranker: Ranker | None, walk: str) -> str:
     """Return the class at the end of a walk; where the tree is calibrated, give the probabilities, too."""
-    decisions = _decisions(graph, model)
+    internal = np.flatnonzero(np.concatenate([tree.children_left for tree in model.trees]) >= 0)
     paths = _path_matrix(model.trees)
-    if ranker is None:
+    if ranker is None or walk == "greedy":
+        [decisions] = _machine_values(graph, model, internal)
+        if ranker is not None:
+            graph.add("Softmax", _path_scores(graph, decisions, model, paths), output="probabilities", axis=1)
         return _greedy(graph, decisions, model.trees[0], paths)
+    decisions, deciding = _decisions(graph, model, internal, ranker)
     scores = _path_scores(graph, decisions, model, paths)
-    if walk == "greedy":
-        _probabilities(graph, scores, None, None)
-        return _greedy(graph, decisions, model.trees[0], paths)
-    ranking, candidates = _ranking(graph, scores, ranker)
-    _probabilities(graph, scores, ranking, candidates)
-    return graph.add("ArgMax", ranking, axis=1, keepdims=0)
+    finalists = _finalists(graph, scores, ranker)
+    ranking = _ranking(graph, finalists, deciding, ranker)
+    _probabilities(graph, scores, ranking, finalists)
+    nobody = graph.add("ConstantOfShape", graph.add("Shape", scores), value=_one_value(-np.inf))
+    ranked = graph.add("ScatterElements", nobody, finalists.classes, ranking, axis=1)
+    return graph.add("ArgMax", ranked, axis=1, keepdims=0)
 
 
 def _flat(graph: Graph, ranker: Ranker) -> str:
-    """Return the class whose scorer has the largest value, and give the probabilities: no path is followed."""
-    assert ranker.scorers is not None
-    values = _linear_values(graph, ranker.scorers.table, np.arange(ranker.n_classes))
-    scaled = graph.add("Mul", values, graph.constant(float(ranker.scorers.temperature)))
+    """Return the class whose machine has the largest value, and give the probabilities: no path is followed."""
+    assert ranker.decider.table is not None
+    values = _linear_values(graph, ranker.decider.table, np.arange(ranker.n_classes))
+    scaled = graph.add("Mul", values, graph.constant(float(ranker.decider.slope)))
     graph.add("Softmax", scaled, output="probabilities", axis=1)
     return graph.add("ArgMax", values, axis=1, keepdims=0)
 
@@ -212,28 +217,66 @@ def _plain_labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     raise ValueError(f"ONNX has no labels of type {classes.dtype}; fit with numbers or text.")
 
 
-def _decisions(graph: Graph, model: LinearTree | KernelTree) -> str:
-    """Return the decision values of the internal nodes of all trees, one column each."""
-    internal = np.flatnonzero(np.concatenate([tree.children_left for tree in model.trees]) >= 0)
+def _one_value(value: float) -> Any:
+    """Return what ``ConstantOfShape`` fills an array with."""
+    from onnx import numpy_helper
+
+    return numpy_helper.from_array(np.array([value]))
+
+
+def _decisions(
+    graph: Graph, model: LinearTree | KernelTree, internal: npt.NDArray[np.int64], ranker: Ranker
+) -> tuple[str, str | None]:
+    """Return the values of the internal nodes and of the deciding machines, one column each; None where none are."""
+    decider = ranker.decider
+    n_deciding = {"paths": 0, "pairs": len(decider.pair_other), "rest": ranker.n_classes}[decider.kind]
+    if n_deciding == 0:
+        return _machine_values(graph, model, internal)[0], None
+    machines = np.arange(n_deciding)
+    if decider.table is not None:
+        return _machine_values(graph, model, internal)[0], _linear_values(graph, decider.table, machines)
+    # Those of a kernel lie behind the nodes.
+    behind = sum(tree.n_nodes for tree in model.trees) + machines
+    decisions, deciding = _machine_values(graph, model, internal, behind)
+    return decisions, deciding
+
+
+def _machine_values(graph: Graph, model: LinearTree | KernelTree, *parts: npt.NDArray[np.int64]) -> list[str]:
+    """Return the values of some machines of the model, one column each, in parts; they share the kernel values."""
     if isinstance(model, LinearTree):
-        return _linear_values(graph, model.table, internal)
-    used = np.unique(np.concatenate([model.support[model.start[i] : model.start[i + 1]] for i in internal]))
+        return [_linear_values(graph, model.table, part) for part in parts]
+    used = np.unique(np.concatenate([model.support[_support(model, i)] for part in parts for i in part.tolist()]))
+    kernel = _kernel(graph, model, used)
+    return [_kernel_values(graph, model, kernel, used, part) for part in parts]
+
+
+def _support(model: KernelTree, machine: int) -> slice:
+    return slice(int(model.start[machine]), int(model.start[machine + 1]))
+
+
+def _kernel(graph: Graph, model: KernelTree, used: npt.NDArray[np.int64]) -> str:
+    """Return the kernel values with some support vectors, one column each."""
     vectors = model.vectors[used]
     vectors = vectors.toarray() if sp.issparse(vectors) else np.asarray(vectors)
-    coefficients = np.zeros((len(used), len(internal)))
-    for column, node in enumerate(internal.tolist()):
-        part = slice(model.start[node], model.start[node + 1])
-        coefficients[np.searchsorted(used, model.support[part]), column] = model.coefficients[part]
     # |x - v|^2 = |x|^2 - 2 x'v + |v|^2, which rounding may bring below zero.
     products = graph.add("MatMul", "X", graph.constant(np.ascontiguousarray(-2.0 * vectors.T)))
     shifted = graph.add("Add", products, graph.constant((vectors**2).sum(axis=1)))
     length = graph.add("ReduceSumSquare", "X", axes=[1], keepdims=1)
     distance = graph.add("Relu", graph.add("Add", shifted, length))
-    kernel = graph.add("Exp", graph.add("Mul", distance, graph.constant(-model.function.gamma)))
-    # k + 1 where there is an intercept: a constant for each node.
-    intercept = coefficients.sum(axis=0) if model.function.fit_intercept else np.zeros(len(internal))
+    return graph.add("Exp", graph.add("Mul", distance, graph.constant(-model.function.gamma)))
+
+
+def _kernel_values(
+    graph: Graph, model: KernelTree, kernel: str, used: npt.NDArray[np.int64], machines: npt.NDArray[np.int64]
+) -> str:
+    coefficients = np.zeros((len(used), len(machines)))
+    for column, machine in enumerate(machines.tolist()):
+        part = _support(model, machine)
+        np.add.at(coefficients[:, column], np.searchsorted(used, model.support[part]), model.coefficients[part])
+    # k + 1 where there is an intercept: a constant for each machine.
+    intercept = coefficients.sum(axis=0) if model.function.fit_intercept else np.zeros(len(machines))
     values = graph.add("MatMul", kernel, graph.constant(coefficients))
-    return graph.add("Add", values, graph.constant(intercept + model.constants[internal]))
+    return graph.add("Add", values, graph.constant(intercept + model.constants[machines]))
 
 
 def _linear_values(graph: Graph, table: WeightTable, machines: npt.NDArray[np.int64]) -> str:
@@ -291,45 +334,118 @@ def _path_scores(graph: Graph, decisions: str, model: LinearTree | KernelTree, p
     return scores if n_trees == 1 else graph.add("LogSoftmax", scores, axis=1)
 
 
-def _ranking(graph: Graph, scores: str, ranker: Ranker) -> tuple[str, str | None]:
-    """Return what ranks the classes, and which of them are candidates; None where all are."""
-    if ranker.scorers is None:
-        return scores, None
-    scorers, n_classes = ranker.scorers, ranker.n_classes
-    own = _linear_values(graph, scorers.table, np.arange(n_classes))
-    path_part = graph.add("Mul", scores, graph.constant(float(scorers.path_weight)))
-    temperature = graph.constant(float(scorers.temperature))
-    ranking = graph.add("Mul", graph.add("Add", path_part, own), temperature)
-    _, size = ranker.size_for(1)
-    if size == n_classes:
-        return ranking, None
-    _, places = graph.add_many("TopK", [scores, graph.constant([size])], ["listed_scores", "listed"], axis=1)
-    from onnx import numpy_helper
+@dataclass(frozen=True)
+class Finalists:
+    """Names of arrays with a column for each place on the list, the best path first."""
 
-    zero = numpy_helper.from_array(np.zeros(1, dtype=np.float32))
-    nothing = graph.add("ConstantOfShape", graph.add("Shape", scores), value=zero)
-    one = numpy_helper.from_array(np.ones(1, dtype=np.float32))
-    marks = graph.add("ConstantOfShape", graph.add("Shape", places), value=one)
-    listed = graph.add("ScatterElements", nothing, places, marks, axis=1)
-    candidates = graph.add("Greater", listed, graph.constant(np.float32(0.5)))
-    return graph.add("Where", candidates, ranking, graph.constant(-np.inf)), candidates
+    classes: str
+    scores: str
+    is_within_gap: str
 
 
-def _probabilities(graph: Graph, scores: str, ranking: str | None, candidates: str | None) -> None:
-    """Give the candidates the probability of their paths, in parts by their ranking; the others keep their own."""
-    if candidates is None:
-        graph.add("Softmax", scores if ranking is None else ranking, output="probabilities", axis=1)
-        return
-    assert ranking is not None
-    of_paths = graph.add("Exp", scores)
+def _finalists(graph: Graph, scores: str, ranker: Ranker) -> Finalists:
+    """Return the classes with the best paths. Those beyond the gap are on the list, but no finalists."""
+    listed, classes = graph.add_many(
+        "TopK", [scores, graph.constant([ranker.size])], ["path_scores", "finalists"], axis=1
+    )
+    best = graph.add("ReduceMax", listed, axes=[1], keepdims=1)
+    lowest = graph.add("Sub", best, graph.constant(float(ranker.gap)))
+    return Finalists(classes, listed, graph.add("GreaterOrEqual", listed, lowest))
+
+
+def _ranking(graph: Graph, finalists: Finalists, deciding: str | None, ranker: Ranker) -> str:
+    """Return what ranks the finalists; minus infinity for those beyond the gap."""
+    decider, ranking = ranker.decider, finalists.scores
+    if decider.kind == "rest":
+        assert deciding is not None
+        own = graph.add("GatherElements", deciding, finalists.classes, axis=1)
+        path_part = graph.add("Mul", finalists.scores, graph.constant(float(decider.path_weight)))
+        ranking = graph.add("Mul", graph.add("Add", path_part, own), graph.constant(float(decider.slope)))
+    elif decider.kind == "pairs" and ranker.size > 1:
+        values = None if deciding is None else graph.add("Mul", deciding, graph.constant(float(decider.slope)))
+        ranking = _coupled(graph, finalists, values, ranker)
+    return graph.add("Where", finalists.is_within_gap, ranking, graph.constant(-np.inf))
+
+
+def _coupled(graph: Graph, finalists: Finalists, values: str | None, ranker: Ranker) -> str:
+    """Return log p of the finalists from the machines between pairs of them, up to a constant."""
+    from onnx import TensorProto
+
+    odds = _log_odds(graph, finalists, values, ranker)
+    compared = graph.add("Cast", _compared(graph, odds, finalists, ranker.size), to=TensorProto.DOUBLE)
+    against_first = graph.add("Mul", compared, graph.add("Exp", graph.add("Neg", odds)))
+    against_second = graph.add("Mul", compared, graph.add("Exp", odds))
+    total = graph.add(
+        "Add",
+        graph.add("ReduceSum", against_first, graph.constant([2]), keepdims=0),
+        graph.add("ReduceSum", against_second, graph.constant([1]), keepdims=0),
+    )
+    return graph.add("Neg", graph.add("Log", graph.add("Add", total, graph.constant(1.0))))
+
+
+def _log_odds(graph: Graph, finalists: Finalists, values: str | None, ranker: Ranker) -> str:
+    """Return the log odds of the finalist of each place against that of each other place."""
+    decider, c, s = ranker.decider, ranker.n_classes, ranker.size
+    one, other = (graph.constant([axis]) for axis in (2, 1))
+    scores, classes = finalists.scores, finalists.classes
+    odds = graph.add("Sub", graph.add("Unsqueeze", scores, one), graph.add("Unsqueeze", scores, other))
+    if values is not None:
+        n_pairs = len(decider.pair_other)
+        smaller = np.repeat(np.arange(c), np.diff(decider.pair_start))
+        # Which column of (values, -values) is the log odds of a class against another; beyond them, where none is.
+        place = np.full((c, c), 2 * n_pairs)
+        place[smaller, decider.pair_other] = np.arange(n_pairs)
+        place[decider.pair_other, smaller] = n_pairs + np.arange(n_pairs)
+        first = graph.add("Mul", graph.add("Unsqueeze", classes, one), graph.constant(c))
+        pair = graph.add("Add", first, graph.add("Unsqueeze", classes, other))
+        column = graph.add("Gather", graph.constant(place.ravel()), pair)
+        # Any one column more, so that there is something to gather where no machine is.
+        columns = graph.add("Concat", values, graph.add("Neg", values), scores, axis=1)
+        flat = graph.add("Reshape", column, graph.constant([0, s * s]))
+        known = graph.add("Reshape", graph.add("GatherElements", columns, flat, axis=1), graph.constant([0, s, s]))
+        is_missing = graph.add("Equal", column, graph.constant(2 * n_pairs))
+        odds = graph.add("Where", is_missing, odds, known)
+    largest = kernels.ranking.LARGEST_EXPONENT
+    return graph.add("Clip", odds, graph.constant(-largest), graph.constant(largest))
+
+
+def _compared(graph: Graph, odds: str, finalists: Finalists, size: int) -> str:
+    """Return which places are compared with which later ones: neither of them has lost clearly before."""
+    from onnx import TensorProto
+
+    clearly = kernels.ranking.CLEARLY
+    loses = graph.add("Less", odds, graph.constant(-clearly))
+    wins = graph.add("Greater", odds, graph.constant(clearly))
+    is_in, rounds = finalists.is_within_gap, []
+    for place in range(size):
+        opponents = graph.add("And", is_in, graph.constant(np.arange(size)[None] > place))
+        opponents = graph.add("And", opponents, graph.add("Gather", is_in, graph.constant([place]), axis=1))
+        # It meets the others in turn, up to the first that it loses clearly to.
+        lost = graph.add("And", opponents, graph.add("Gather", loses, graph.constant(place), axis=1))
+        before = graph.add("CumSum", graph.add("Cast", lost, to=TensorProto.INT32), graph.constant(1), exclusive=1)
+        met = graph.add("And", opponents, graph.add("Less", before, graph.constant(np.int32(1))))
+        beaten = graph.add("And", met, graph.add("Gather", wins, graph.constant(place), axis=1))
+        is_in = graph.add("And", is_in, graph.add("Not", beaten))
+        rounds.append(graph.add("Unsqueeze", met, graph.constant([1])))
+    return graph.add("Concat", *rounds, axis=1)
+
+
+def _probabilities(graph: Graph, scores: str, ranking: str, finalists: Finalists) -> None:
+    """Give the finalists the probability of their paths, in parts by their ranking; the others keep their own."""
     zero, one, rows = graph.constant(0.0), graph.constant(1.0), graph.constant([1])
-    inside = graph.add("Where", candidates, of_paths, zero)
-    outside = graph.add("Where", candidates, zero, of_paths)
+    listed = graph.add("Exp", finalists.scores)
+    inside = graph.add("Where", finalists.is_within_gap, listed, zero)
+    beyond = graph.add("Where", finalists.is_within_gap, zero, listed)
+    outside = graph.add("ScatterElements", graph.add("Exp", scores), finalists.classes, beyond, axis=1)
     taken = graph.add("Min", graph.add("ReduceSum", inside, rows, keepdims=1), one)
+    own = graph.add("Mul", graph.add("Softmax", ranking, axis=1), taken)
     left_over = graph.add("Relu", graph.add("Sub", one, taken))
     # The smallest positive number keeps 0 / 0 away; what it is a part of is 0 then.
     rest = graph.add("Max", graph.add("ReduceSum", outside, rows, keepdims=1), graph.constant(np.finfo(float).tiny))
     others = graph.add("Mul", outside, graph.add("Div", left_over, rest))
-    ranked = graph.add("Mul", graph.add("Softmax", ranking, axis=1), taken)
-    together = graph.add("Add", ranked, others)
+    most = graph.add(
+        "Mul", graph.add("ReduceMax", own, axes=[1], keepdims=1), graph.constant(kernels.ranking.BELOW_THE_BEST)
+    )
+    others = graph.add("Min", others, most)
+    together = graph.add("ScatterElements", others, finalists.classes, own, axis=1, reduction="add")
     graph.add("Div", together, graph.add("ReduceSum", together, rows, keepdims=1), output="probabilities")

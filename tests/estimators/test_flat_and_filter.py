@@ -135,14 +135,16 @@ def test_a_class_order_that_misses_a_class_is_refused(digits):
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_a_filter_tree_node_sees_exactly_the_rows_whose_class_wins_its_subtree(digits, kernel, weights_of):
+def test_a_filter_tree_node_sees_exactly_the_rows_whose_class_wins_its_subtree(
+    digits, kernel, weights_of, kernel_decisions
+):
     X, y = digits[0][:600], digits[1][:600]
     model = FilterTreeClassifier(kernel, C=0.1, random_state=0).fit(X, y)
     tree = model.tree_
     if kernel == "linear":
         values = X @ weights_of(model._model.table).T + model._model.table.intercept
     else:
-        values = model._model.decisions(X, np.arange(tree.n_nodes))
+        values = kernel_decisions(model._model, X)
     n_filtered = 0
     for node, seen in zip(tree.internal_nodes, model.node_rows_, strict=True):
         expected = []

@@ -26,7 +26,7 @@ def problem(n_classes, n_features):
     return X, y
 
 def use(X, y):
-    # The structure is drawn, which is quick; all else is the default: folds, sigmoids, shortlists, scorers.
+    # The structure is drawn, which is quick; all else is the default: folds, sigmoids, finalists, deciders.
     model = MarginTreeClassifier(split="random", random_state=0).fit(X, y)
     accuracy = float(np.mean(model.predict(X) == y))
     model.predict_top_k(X, 5)

@@ -1,5 +1,6 @@
 """Walks, rankings and probabilities against a slow walk in plain Python."""
 
+import itertools
 import pickle
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -15,6 +16,7 @@ from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 
 from margintree import MarginTreeClassifier
+from margintree.kernels.ranking import CLEARLY
 from margintree.prediction.linear_tree import Sigmoids
 
 LAYOUTS = {"linear": np.asarray, "linear, csr": sp.csr_array, "rbf": np.asarray}
@@ -42,21 +44,24 @@ def fitted(case, **parameters):
 class SlowWalk:
     """All that a fitted model says about a row, from its weights and sigmoids, one node at a time."""
 
-    def __init__(self, model, X, weights_of):
-        self.model, self.trees = model, model.trees_
-        flat = model._model
-        n_nodes = sum(tree.n_nodes for tree in self.trees)
+    def __init__(self, model, X, weights_of, kernel_decisions):
+        self.trees, self.ranker = model.trees_, model._ranker
+        self.n_classes = self.trees[0].n_classes
+        flat, decider = model._model, self.ranker.decider
+        self.roots = np.cumsum([0] + [tree.n_nodes for tree in self.trees])
         if hasattr(flat, "table"):
             values = X @ weights_of(flat.table).T + flat.table.intercept
+            table = decider.table
+            self.deciding = None if table is None else X @ weights_of(table).T + table.intercept
         else:
-            values = flat.decisions(X, np.arange(n_nodes))
+            values = kernel_decisions(flat, X)
+            values, self.deciding = values[:, : self.roots[-1]], values[:, self.roots[-1] :]
         self.log_odds = flat.sigmoids.slope * values + flat.sigmoids.shift
-        self.roots = np.cumsum([0] + [tree.n_nodes for tree in self.trees])
-        ranker = model._ranker
-        self.own_scores = None
-        if ranker.scorers is not None:
-            table = ranker.scorers.table
-            self.own_scores = X @ weights_of(table).T + table.intercept
+        self.machine_of_pair = {}
+        if decider.kind == "pairs":
+            for k, (first, last) in enumerate(itertools.pairwise(decider.pair_start.tolist())):
+                self.machine_of_pair |= {(k, int(decider.pair_other[m])): m for m in range(first, last)}
+        self.n_missing = self.n_struck_off = 0
 
     def step(self, row, t, node):
         """Return the children of a node with their log probabilities."""
@@ -68,7 +73,7 @@ class SlowWalk:
 
     def path_scores(self, row, t):
         """Return the score of every class by one tree."""
-        scores, pending = np.empty(self.trees[t].n_classes), [(0, 0.0)]
+        scores, pending = np.empty(self.n_classes), [(0, 0.0)]
         while pending:
             node, score = pending.pop()
             if self.trees[t].is_leaf(node):
@@ -76,6 +81,10 @@ class SlowWalk:
             else:
                 pending += [(child, score + part) for child, part in self.step(row, t, node)]
         return scores
+
+    def all_paths(self, row):
+        """Return the probability of every class by its paths in all trees."""
+        return softmax(np.mean([self.path_scores(row, t) for t in range(len(self.trees))], axis=0))
 
     def beam(self, row, t, width, gap, size):
         """Return the best classes of one tree with their scores, and the number of machines asked."""
@@ -94,105 +103,205 @@ class SlowWalk:
                         below.append((score + part, child))
                 found = sorted(found, key=lambda pair: (-pair[0], pair[1]))[:size]
             level = sorted(below, key=lambda pair: (-pair[0], pair[1]))[:width]
-        return {class_: score for score, class_ in found}, n_asked
+        return {class_: score for score, class_ in found if score >= found[0][0] - gap}, n_asked
 
-    def mean_scores(self, row, width, gap, size):
-        """Return the classes by the mean score of the trees, best first, and the number of machines asked."""
+    def nominated(self, row, width, gap, size):
+        """Return the classes by the mean score of the trees, best first, and the number of machines asked.
+
+        The first ``size`` are finalists.
+        """
         if width == 0:
-            scores = np.mean([self.path_scores(row, t) for t in range(len(self.trees))], axis=0)
-            scores -= logsumexp(scores) if len(self.trees) > 1 else 0.0
-            mean, n_asked = dict(enumerate(scores)), len(self.trees) * (len(scores) - 1)
-        else:
-            lists, asked = zip(*(self.beam(row, t, width, gap, size) for t in range(len(self.trees))), strict=True)
-            classes, n_asked = set().union(*lists), sum(asked)
-            floors = [min(min(f.values()), np.inf if len(f) == size else max(f.values()) - gap) for f in lists]
-            mean = {
-                k: np.mean([found.get(k, floor) for found, floor in zip(lists, floors, strict=True)]) for k in classes
-            }
+            scores = np.log(self.all_paths(row))
+            listed = sorted(enumerate(scores), key=lambda pair: (-pair[1], pair[0]))
+            listed = [(class_, score) for class_, score in listed if score >= listed[0][1] - gap]
+            return listed, len(self.trees) * (self.n_classes - 1)
+        lists, asked = zip(*(self.beam(row, t, width, gap, size) for t in range(len(self.trees))), strict=True)
+        floors = [min(min(f.values()), np.inf if len(f) == size else max(f.values()) - gap) for f in lists]
+        mean = {
+            k: np.mean([found.get(k, floor) for found, floor in zip(lists, floors, strict=True)])
+            for k in set().union(*lists)
+        }
         listed = sorted(mean.items(), key=lambda pair: (-pair[1], pair[0]))
-        if width > 0 and len(self.trees) > 1:
+        if len(self.trees) > 1:
             # Together they are as probable as what the trees list, or certain if they are all.
             mass = np.mean([np.exp(list(found.values())).sum() for found in lists])
-            mass = 1.0 if min(len(listed), size) == self.trees[0].n_classes else mass
+            mass = 1.0 if min(len(listed), size) == self.n_classes else mass
             shift = np.log(mass) - logsumexp([score for _, score in listed[:size]])
             listed = [(class_, score + shift) for class_, score in listed]
-        return listed, n_asked
+        return listed, sum(asked)
 
-    def is_tied(self, row, width, gap, size):
-        """Tell whether rounding decides which class is the last of the candidates."""
-        listed, _ = self.mean_scores(row, width, gap, size)
+    def is_tied(self, row):
+        """Tell whether rounding decides which class is the last of the finalists."""
+        listed, _ = self.nominated(row, self.ranker.width, self.ranker.gap, self.ranker.size)
+        size = self.ranker.size
         return len(listed) > size and listed[size - 1][1] - listed[size][1] < 1e-9
 
-    def ranked(self, row, width, gap, size):
-        """Return the classes with their probabilities, best first, and the number of machines asked."""
-        listed, n_asked = self.mean_scores(row, width, gap, size)
-        classes, scores = (np.array(part) for part in zip(*listed[:size], strict=True))
-        mass = min(1.0, np.exp(scores).sum())
-        if self.own_scores is not None:
-            scorers = self.model._ranker.scorers
-            scores = scorers.temperature * (scorers.path_weight * scores + self.own_scores[row, classes])
-            n_asked += len(classes)
-        order = np.lexsort([classes, -scores])
-        return classes[order], mass * softmax(scores)[order], n_asked
+    def coupled(self, row, classes, paths):
+        """Return the probabilities of finalists from their pairs, and the number of machines asked."""
+        n_asked, out = 0, set()
+        odds_against = dict.fromkeys(classes, 0.0)
+        for (i, one), (j, other) in itertools.combinations(enumerate(classes), 2):
+            if one in out or other in out:
+                continue
+            machine = self.machine_of_pair.get((min(one, other), max(one, other)))
+            if machine is None:
+                log_odds = paths[i] - paths[j]
+                self.n_missing += 1
+            else:
+                log_odds = self.ranker.decider.slope * self.deciding[row, machine] * (1 if one < other else -1)
+                n_asked += 1
+            odds_against[one] += np.exp(-log_odds)
+            odds_against[other] += np.exp(log_odds)
+            if abs(log_odds) > CLEARLY:
+                out.add(other if log_odds > 0.0 else one)
+        self.n_struck_off += len(out)
+        parts = np.array([1.0 / (1.0 + odds_against[k]) for k in classes])
+        return parts / parts.sum(), n_asked
+
+    def finalists(self, row):
+        """Return the finalists with their probabilities, best first, and the number of machines asked."""
+        ranker, decider = self.ranker, self.ranker.decider
+        listed, n_asked = self.nominated(row, ranker.width, ranker.gap, ranker.size)
+        classes, paths = zip(*listed[: ranker.size], strict=True)
+        mass, n_deciding = min(1.0, np.exp(paths).sum()), 0
+        parts = softmax(paths)
+        if decider.kind == "pairs" and len(classes) > 1:
+            parts, n_deciding = self.coupled(row, classes, paths)
+        elif decider.kind == "rest" and len(classes) > 1:
+            values = self.deciding[row, list(classes)]
+            parts = softmax(decider.slope * (decider.path_weight * np.array(paths) + values))
+            n_deciding = len(classes)
+        order = np.lexsort([classes, -parts])
+        return np.array(classes)[order], mass * parts[order], n_asked + n_deciding
+
+    def top(self, row, k):
+        """Return the k best classes, and a few more, with their probabilities, and the number of machines asked."""
+        classes, probabilities, n_asked = self.finalists(row)
+        if len(classes) >= k:
+            return classes, probabilities, n_asked
+        others = {class_: part for class_, part in enumerate(self.all_paths(row)) if class_ not in classes}
+        if len(self.trees) > 1:
+            share = (1.0 - probabilities.sum()) / sum(others.values())
+            others = {class_: share * part for class_, part in others.items()}
+        elif self.ranker.width > 0:
+            size = max(self.ranker.size, k)
+            reached, _ = self.beam(row, 0, max(self.ranker.width, k), np.inf, size)
+            others = {class_: np.exp(score) for class_, score in reached.items() if class_ not in classes}
+        for class_, part in others.items():
+            # What was not nominated does not win.
+            classes = np.append(classes, class_)
+            probabilities = np.append(probabilities, min(part, 0.999 * probabilities[0]))
+        order = np.lexsort([classes, -probabilities])
+        return classes[order], probabilities[order], n_asked
+
+    def probabilities(self, row):
+        """Return the probability of every class: those that are no finalists have what is left, by their paths."""
+        classes, parts, _ = self.finalists(row)
+        result = self.all_paths(row)
+        result[classes] = 0.0
+        if result.sum() > 0.0:
+            result *= (1.0 - parts.sum()) / result.sum()
+        result = np.minimum(result, 0.999 * parts[0])
+        result[classes] = parts
+        return result / result.sum()
 
 
 WALKS = [
-    {"walk": "all", "shortlist": 0},
-    {"walk": "all", "shortlist": 3},
-    {"walk": "all", "shortlist": 0, "n_trees": 3},
-    {"walk": "beam", "shortlist": 0, "beam_width": 4, "beam_gap": 2.0},
-    {"walk": "beam", "shortlist": 0, "beam_width": 1, "beam_gap": 100.0},
-    {"walk": "beam", "shortlist": 5, "beam_width": 3, "beam_gap": 4.0},
-    {"walk": "beam", "shortlist": 4, "beam_width": 3, "beam_gap": 2.0, "n_trees": 3},
-    {"walk": "beam", "beam_width": 12, "beam_gap": 1e9},
+    {"walk": "all"},
+    {"walk": "all", "n_finalists": 5, "beam_gap": 100.0},
+    {"walk": "all", "n_finalists": 4, "n_trees": 3},
+    {"walk": "beam", "beam_width": 4, "beam_gap": 2.0},
+    {"walk": "beam", "beam_width": 1, "beam_gap": 100.0},
+    {"walk": "beam", "n_finalists": 5, "beam_width": 3, "beam_gap": 4.0, "n_trees": 3},
+    {"walk": "beam", "n_finalists": 11, "beam_width": 12, "beam_gap": 1e9},
     {"walk": "beam"},
 ]
 
 
-@pytest.mark.parametrize("case", LAYOUTS)
-@pytest.mark.parametrize("parameters", WALKS, ids=str)
-def test_rankings_and_evaluations_are_those_of_the_slow_walk(weights_of, case, parameters):
-    if case == "rbf":
-        parameters = {**parameters, "shortlist": "auto"}
-    model, X = fitted(case, **parameters)
-    slow, ranker = SlowWalk(model, X, weights_of), model._ranker
-    k = min(3, ranker.size_for(1)[1])
-    width, size = ranker.size_for(k)
-    classes, probabilities = model.predict_top_k(X, k)
-    predicted, n_evaluations = model.predict(X), model.n_evaluations(X)
+def assert_as_slow(model, X, slow):
+    """Compare labels, evaluations, rankings and probabilities of all rows in which rounding decides nothing."""
+    predicted, n_evaluations, probabilities = model.predict(X), model.n_evaluations(X), model.predict_proba(X)
+    rankings = {k: model.predict_top_k(X, k) for k in (3, 12)}
     n_compared = 0
     for row in range(X.shape[0]):
-        if slow.is_tied(row, width, ranker.gap, size):
+        if slow.is_tied(row):
             continue
         n_compared += 1
-        expected, expected_probabilities, _ = slow.ranked(row, width, ranker.gap, size)
-        if len(expected) >= k:
-            np.testing.assert_allclose(probabilities[row], expected_probabilities[:k], rtol=1e-5)
-            # Of equal classes either may come first.
-            probability_of = dict(zip(expected.tolist(), expected_probabilities, strict=True))
-            found = [probability_of[class_] for class_ in classes[row].tolist()]
-            np.testing.assert_allclose(probabilities[row], found, rtol=1e-5)
-        best, _, n_asked = slow.ranked(row, *ranker.size_for(1)[:1], ranker.gap, ranker.size_for(1)[1])
-        assert predicted[row] == best[0]
+        expected, parts, n_asked = slow.finalists(row)
         assert n_evaluations[row] == n_asked
+        if len(parts) == 1 or parts[0] - parts[1] > 1e-9:
+            assert predicted[row] == expected[0]
+        np.testing.assert_allclose(probabilities[row], slow.probabilities(row), rtol=1e-5, atol=1e-12)
+        for k, (classes, found) in rankings.items():
+            expected, parts, _ = slow.top(row, k)
+            np.testing.assert_allclose(found[row], parts[:k], rtol=1e-5, atol=1e-12)
+            # Of equal classes either may come first.
+            part_of = dict(zip(expected.tolist(), parts, strict=True))
+            np.testing.assert_allclose(found[row], [part_of[j] for j in classes[row].tolist()], rtol=1e-5, atol=1e-12)
     assert n_compared > 0.7 * X.shape[0]
 
 
 @pytest.mark.parametrize("case", LAYOUTS)
-@pytest.mark.parametrize("n_trees", [1, 3])
-def test_probabilities_along_all_paths_are_means_of_the_trees(weights_of, case, n_trees):
-    model, X = fitted(case, walk="all", shortlist="auto" if case == "rbf" else 0, n_trees=n_trees)
-    slow = SlowWalk(model, X, weights_of)
-    scores = [np.mean([slow.path_scores(row, t) for t in range(n_trees)], axis=0) for row in range(X.shape[0])]
-    np.testing.assert_allclose(model.predict_proba(X), softmax(scores, axis=1), rtol=1e-5)
+@pytest.mark.parametrize("decide", ["paths", "pairs", "rest"])
+@pytest.mark.parametrize("parameters", WALKS, ids=str)
+def test_rankings_and_evaluations_are_those_of_the_slow_walk(weights_of, kernel_decisions, case, decide, parameters):
+    model, X = fitted(case, decide=decide, **parameters)
+    assert model.decide_ == decide
+    if model._ranker.flat is not None:
+        # Without a path to follow there is nothing to walk; see tests/prediction/test_flat_ranking.py.
+        model._ranker = replace(model._ranker, n_finalists=11)
+    assert_as_slow(model, X, SlowWalk(model, X, weights_of, kernel_decisions))
+
+
+@pytest.mark.parametrize("case", LAYOUTS)
+def test_who_loses_clearly_is_not_compared_any_more(weights_of, kernel_decisions, case):
+    model, X = fitted(case, decide="pairs", n_finalists=6, beam_gap=100.0)
+    before = model.n_evaluations(X)
+    decider = model._ranker.decider
+    model._ranker = replace(model._ranker, decider=replace(decider, slope=4.0 * decider.slope))
+    slow = SlowWalk(model, X, weights_of, kernel_decisions)
+    assert_as_slow(model, X, slow)
+    assert slow.n_struck_off > X.shape[0]
+    assert model.n_evaluations(X).mean() < before.mean()
+
+
+@pytest.mark.parametrize("case", LAYOUTS)
+@pytest.mark.parametrize("path_weight", [0.5, 3.0])
+def test_the_path_has_its_weight_beside_machines_against_the_rest(weights_of, kernel_decisions, case, path_weight):
+    model, X = fitted(case, decide="rest", n_finalists=6, beam_gap=20.0)
+    model._ranker = replace(model._ranker, decider=replace(model._ranker.decider, path_weight=path_weight))
+    assert_as_slow(model, X, SlowWalk(model, X, weights_of, kernel_decisions))
+
+
+@pytest.mark.parametrize("case", LAYOUTS)
+def test_paths_decide_between_classes_that_never_met(weights_of, kernel_decisions, case):
+    model, X = fitted(case, decide="pairs", n_finalists=2, beam_gap=100.0)
+    model._ranker = replace(model._ranker, n_finalists=6)
+    slow = SlowWalk(model, X, weights_of, kernel_decisions)
+    assert_as_slow(model, X, slow)
+    assert slow.n_missing > X.shape[0]
+    assert len(slow.machine_of_pair) > 12
 
 
 @pytest.mark.parametrize("case", LAYOUTS)
 @pytest.mark.parametrize("n_trees", [1, 3])
-def test_a_beam_without_limits_is_a_walk_along_all_paths(case, n_trees):
-    parameters = {"shortlist": "auto" if case == "rbf" else 0, "n_trees": n_trees}
-    beam, X = fitted(case, walk="beam", beam_width=12, beam_gap=1e9, **parameters)
+def test_probabilities_along_all_paths_are_means_of_the_trees(weights_of, kernel_decisions, case, n_trees):
+    model, X = fitted(case, walk="all", decide="paths", n_trees=n_trees)
+    slow = SlowWalk(model, X, weights_of, kernel_decisions)
+    expected = [slow.all_paths(row) for row in range(X.shape[0])]
+    np.testing.assert_allclose(model.predict_proba(X), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("case", LAYOUTS)
+@pytest.mark.parametrize("decide", ["paths", "pairs", "rest"])
+@pytest.mark.parametrize("n_trees", [1, 3])
+def test_a_beam_without_limits_is_a_walk_along_all_paths(case, decide, n_trees):
+    parameters = {"decide": decide, "n_finalists": 12, "beam_gap": 1e9, "n_trees": n_trees}
+    beam, X = fitted(case, walk="beam", beam_width=12, **parameters)
     everything, _ = fitted(case, walk="all", **parameters)
+    for model in (beam, everything):
+        # With a weight of the path no model can do without a walk.
+        model._ranker = replace(model._ranker, decider=replace(model._ranker.decider, path_weight=0.5))
     for one, other in zip(beam.predict_top_k(X, 12), everything.predict_top_k(X, 12), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-9)
     np.testing.assert_array_equal(beam.predict(X), everything.predict(X))
@@ -224,25 +333,30 @@ def test_the_ranking_has_the_probabilities_of_predict_proba(case, walk, n_trees)
     np.testing.assert_allclose(scores, expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("shortlist", [0, 5])
+@pytest.mark.parametrize("decide", ["paths", "pairs", "rest"])
 @pytest.mark.parametrize("gap", [0.5, 3.0])
 @pytest.mark.parametrize("k", [1, 3, 40])
-def test_classes_beyond_the_gap_of_several_trees_have_the_probabilities_of_predict_proba(shortlist, gap, k):
+def test_classes_beyond_the_gap_of_several_trees_have_the_probabilities_of_predict_proba(decide, gap, k):
     X, y = blobs(n_classes=40, n_features=4, per_class=5)
-    parameters = {"n_trees": 3, "beam_width": 4, "beam_gap": gap, "shortlist": shortlist, "random_state": 0}
-    model = MarginTreeClassifier(**parameters).fit(X, y)
+    parameters = {"n_trees": 3, "beam_width": 4, "beam_gap": gap, "decide": decide, "n_finalists": 5}
+    model = MarginTreeClassifier(random_state=0, **parameters).fit(X, y)
     probabilities = model.predict_proba(X)
     classes, scores = model.predict_top_k(X, k)
+    expected = np.take_along_axis(probabilities, classes, axis=1)
+    np.testing.assert_array_equal(classes[:, 0], model.predict(X))
+    # Where a class that was not nominated has to stay below the winner, predict_proba shares out what that leaves.
+    factor = expected[:, :1] / scores[:, :1]
+    np.testing.assert_allclose(factor * scores, expected, rtol=1e-9, atol=1e-12)
+    assert (factor > 1.0 - 1e-9).all()
+    if gap == 3.0:
+        np.testing.assert_allclose(factor, 1.0, rtol=1e-9)
     if k == 40:
-        np.testing.assert_allclose(scores.sum(axis=1), 1.0, rtol=1e-9)
-    else:
-        # A beam that is as wide as k asks the same classes as predict_proba.
-        np.testing.assert_allclose(scores, np.take_along_axis(probabilities, classes, axis=1), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(scores.sum(axis=1) * factor.ravel(), 1.0, rtol=1e-9)
 
 
 def test_several_trees_rank_many_classes_without_following_all_paths():
     X, y = blobs(n_classes=140, n_features=4, per_class=3)
-    model = MarginTreeClassifier(n_trees=2, beam_width=4, beam_gap=0.5, shortlist=0, random_state=0).fit(X, y)
+    model = MarginTreeClassifier(n_trees=2, beam_width=4, beam_gap=0.5, decide="paths", random_state=0).fit(X, y)
     classes, scores = model.predict_top_k(X, 4)
     assert all(len(set(row)) == 4 for row in classes.tolist())
     assert (scores.sum(axis=1) <= 1.0 + 1e-9).all()
@@ -253,7 +367,7 @@ def test_several_trees_rank_many_classes_without_following_all_paths():
 @pytest.mark.parametrize("walk", ["beam", "all"])
 def test_trees_that_contradict_each_other_at_a_row_far_away_still_give_probabilities(walk):
     X, y = blobs(n_classes=30, n_features=4, per_class=5)
-    model = MarginTreeClassifier(n_trees=3, walk=walk, beam_gap=1e6, shortlist=0, random_state=0).fit(X, y)
+    model = MarginTreeClassifier(n_trees=3, walk=walk, beam_gap=1e6, decide="paths", random_state=0).fit(X, y)
     far = 1e5 * X
     probabilities = model.predict_proba(far)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, rtol=1e-9)
@@ -317,7 +431,7 @@ def test_sigmoids_do_not_change_the_greedy_walk(digits):
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
 def test_calibrated_probabilities_have_less_log_loss_than_bare_decision_values(digits, kernel):
     X, y = digits
-    model = MarginTreeClassifier(kernel, C=10, walk="all", shortlist="auto" if kernel == "rbf" else 0, random_state=0)
+    model = MarginTreeClassifier(kernel, C=10, walk="all", decide="paths", random_state=0)
     model.fit(X[::2], y[::2])
     plain = Sigmoids(np.ones_like(model._model.sigmoids.slope), np.zeros_like(model._model.sigmoids.shift))
     bare = replace(model._ranker, tree=replace(model._model, sigmoids=plain))
@@ -335,12 +449,17 @@ def test_calibrated_probabilities_have_less_log_loss_than_bare_decision_values(d
     [
         ({"walk": "beam", "calibration_folds": 0}, "walk='beam' needs calibrated sigmoids.*or walk='greedy'"),
         ({"walk": "all", "calibration_folds": 0}, "walk='all' needs calibrated sigmoids"),
-        ({"kernel": "rbf", "shortlist": 5}, "shortlist=5 needs kernel='linear'. Got kernel='rbf'; leave shortlist at"),
+        (
+            {"walk": "greedy", "decide": "pairs"},
+            "decide='pairs' is between finalists.*Set walk='beam', or leave decide",
+        ),
         ({"walk": "greedy", "n_trees": 2}, "n_trees=2 averages path scores.*Set walk='beam', or n_trees=1"),
         ({"calibration_folds": 1}, "The 'calibration_folds' parameter of MarginTreeClassifier must be"),
         ({"prune": 1.0}, "The 'prune' parameter of MarginTreeClassifier must be"),
         ({"beam_width": 0}, "The 'beam_width' parameter of MarginTreeClassifier must be"),
-        ({"shortlist": -1}, "The 'shortlist' parameter of MarginTreeClassifier must be"),
+        ({"n_finalists": 0}, "The 'n_finalists' parameter of MarginTreeClassifier must be"),
+        ({"decide": "votes"}, "The 'decide' parameter of MarginTreeClassifier must be a str among"),
+        ({"n_trees": "auto"}, "The 'n_trees' parameter of MarginTreeClassifier must be an int"),
         ({"n_trees": 0}, "The 'n_trees' parameter of MarginTreeClassifier must be"),
         ({"walk": "depth"}, "The 'walk' parameter of MarginTreeClassifier must be a str among"),
     ],
@@ -352,12 +471,12 @@ def test_parameters_that_do_not_go_together_are_named_with_what_to_do(parameters
 
 def arrays_of(model):
     """Return every array of a fitted model's prediction structures."""
-    flat, scorers = model._model, model._ranker.scorers
-    tables = [part.table for part in (flat, scorers) if hasattr(part, "table")]
+    flat, decider = model._model, model._ranker.decider
+    tables = [part.table for part in (flat, decider) if getattr(part, "table", None) is not None]
     arrays = [array for table in tables for array in (table.start, table.n_weights, table.cells, table.scale)]
     if not tables:
         arrays = [flat.start, flat.support, flat.coefficients, flat.constants]
-    return [*arrays, flat.sigmoids.slope, flat.sigmoids.shift]
+    return [*arrays, flat.sigmoids.slope, flat.sigmoids.shift, decider.pair_start, decider.pair_other]
 
 
 @pytest.mark.parametrize("case", LAYOUTS)
@@ -365,7 +484,7 @@ def arrays_of(model):
 def test_models_and_predictions_are_the_same_for_any_number_of_threads(digits, case, n_trees):
     X, y = LAYOUTS[case](digits[0]), digits[1]
     models = [
-        MarginTreeClassifier(case.split(",")[0], n_jobs=n, n_trees=n_trees, random_state=0).fit(X[:300], y[:300])
+        MarginTreeClassifier(case.split(",")[0], n_jobs=n, n_trees=n_trees, random_state=0).fit(X[:200], y[:200])
         for n in (1, 2, 4)
     ]
     for model in models[1:]:
@@ -385,7 +504,7 @@ def test_several_trees_differ_and_are_no_worse_than_one(digits, kernel):
         order = np.random.default_rng(seed).permutation(len(y))
         train, test = order[::2], order[1::2]
         one, three = (
-            MarginTreeClassifier(kernel, C=10, n_trees=n, walk="all", random_state=0).fit(X[train], y[train])
+            MarginTreeClassifier(kernel, C=10, n_trees=n, decide="paths", random_state=0).fit(X[train], y[train])
             for n in (1, 3)
         )
         assert len(three.trees_) == 3
@@ -446,12 +565,13 @@ def test_no_row_gives_a_warning_however_far_away_it_is(digits):
 
 
 @pytest.mark.parametrize("walk", ["beam", "all"])
-def test_a_shortlist_of_one_class_is_the_best_path(walk):
-    """Scorers rank the classes on the shortlist only, however wide the beam is."""
+@pytest.mark.parametrize("decide", ["pairs", "rest"])
+def test_a_single_finalist_is_the_best_path(walk, decide):
+    """Nobody but finalists is decided between, however wide the beam is."""
     random = np.random.default_rng(0)
     y = np.repeat(np.arange(6), 40)
     X = random.normal(size=(6, 4))[y] + random.normal(size=(len(y), 4))
     parameters = {"walk": walk, "beam_gap": 10.0, "calibration_folds": 3, "random_state": 0}
-    one = MarginTreeClassifier(shortlist=1, **parameters).fit(X, y)
-    none = MarginTreeClassifier(shortlist=0, **parameters).fit(X, y)
-    np.testing.assert_array_equal(one.predict(X), none.predict(X))
+    one = MarginTreeClassifier(decide=decide, n_finalists=1, **parameters).fit(X, y)
+    paths = MarginTreeClassifier(decide="paths", **parameters).fit(X, y)
+    np.testing.assert_array_equal(one.predict(X), paths.predict(X))

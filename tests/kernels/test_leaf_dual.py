@@ -1,4 +1,4 @@
-"""Scorers of leaves: the solver with offsets against Newton's method."""
+"""One class against the rows on whose lists it stands: the solver with offsets against Newton's method."""
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from margintree.solvers.newton import newton
 LAYOUTS = pytest.mark.parametrize("make", [np.ascontiguousarray, sp.csr_array], ids=["dense", "csr"])
 
 
-def scorer_problem(seed, n_rows=40, n_features=12):
+def list_problem(seed, n_rows=40, n_features=12):
     random = np.random.default_rng(seed)
     X = random.normal(size=(n_rows, n_features)) * (random.random((n_rows, n_features)) < 0.4)
     row_index = np.sort(random.permutation(n_rows)[: n_rows * 3 // 4])
@@ -32,7 +32,7 @@ def exact(X, row_index, signs, offsets, ridge, fit_intercept=False):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_the_solution_is_that_of_newtons_method(make, fit_intercept, seed):
-    X, row_index, signs, offsets, ridge = scorer_problem(seed)
+    X, row_index, signs, offsets, ridge = list_problem(seed)
     rows = layout(make(X))
     weights = np.zeros(X.shape[1])
     intercept, n_iter, gap = leaf_dual.solve_with_margins(
@@ -51,7 +51,7 @@ def test_the_solution_is_that_of_newtons_method(make, fit_intercept, seed):
 
 
 def test_newtons_method_with_offsets_finds_the_minimum():
-    X, row_index, signs, offsets, ridge = scorer_problem(0)
+    X, row_index, signs, offsets, ridge = list_problem(0)
 
     def loss(weights):
         slack = np.maximum(0.0, 1.0 - signs * (X[row_index] @ weights + offsets))
@@ -62,7 +62,7 @@ def test_newtons_method_with_offsets_finds_the_minimum():
 
 
 def test_offsets_that_satisfy_every_row_leave_nothing_to_learn():
-    X, row_index, signs, _, ridge = scorer_problem(1)
+    X, row_index, signs, _, ridge = list_problem(1)
     rows = layout(X)
     weights = np.zeros(X.shape[1])
     margins = np.full(len(row_index), -0.5)
@@ -75,8 +75,8 @@ def test_offsets_that_satisfy_every_row_leave_nothing_to_learn():
 
 @LAYOUTS
 @pytest.mark.parametrize("mean_weight", [0.0, 1.7])
-def test_a_scorer_is_its_solution_plus_the_direction_of_the_mean(make, mean_weight):
-    X, row_index, signs, offsets, ridge = scorer_problem(2)
+def test_a_machine_is_its_solution_plus_the_direction_of_the_mean(make, mean_weight):
+    X, row_index, signs, offsets, ridge = list_problem(2)
     rows, weight = layout(make(X)), np.random.default_rng(0).uniform(0.5, 2.0, size=len(X))
     members = row_index[signs > 0.0]
     work = np.zeros((2, X.shape[1]))

@@ -64,20 +64,6 @@ def test_projections_of_a_row_of_weight_two_are_those_of_a_row_that_stands_there
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_listed_pairs_of_asked_rows_by_row(seed):
-    random = np.random.default_rng(seed)
-    class_start, pair_start = np.array([0, 4, 4, 9]), np.array([0, 6, 11, 17])
-    row = np.concatenate([np.sort(random.permutation(9)[:n]) for n in np.diff(pair_start)]).astype(np.int32)
-    class_ = np.repeat(np.arange(3), np.diff(pair_start))
-    is_listed, asked = random.random(len(row)) < 0.7, random.random(9) < 0.6
-    start, pair, class_of_pair = pairs.pairs_by_row(class_start, pair_start, row, is_listed, asked)
-    expected = sorted((row[j], class_[j], j) for j in range(len(row)) if is_listed[j] and asked[row[j]])
-    assert list(zip(row[pair], class_of_pair, pair, strict=True)) == expected
-    first = [j for j, (i, _, _) in enumerate(expected) if j == 0 or expected[j - 1][0] != i]
-    assert start.tolist() == [*first, len(expected)]
-
-
-@pytest.mark.parametrize("seed", range(4))
 def test_no_other_blend_has_a_smaller_loss(seed):
     random = np.random.default_rng(seed)
     class_start, pair_start = np.array([0, 10, 25, 40]), np.array([0, 70, 120, 200])

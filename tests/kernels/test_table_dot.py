@@ -10,12 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from margintree import kernels
-from margintree.prediction.ranker import LeafScorers
+from margintree.prediction.decider import Decider
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import layout
 
 WIDEST = 2**31 - 1
+# A decider with a table of its own reads nothing of the forest.
+NO_FOREST = (None,) * 11
 GOLDEN = 0x9E3779B1
 
 
@@ -24,7 +26,7 @@ def values(table, X):
     n_rows, n_machines = X.shape[0], len(table.scale)
     row, machine = np.repeat(np.arange(n_rows), n_machines), np.tile(np.arange(n_machines), n_rows)
     result = np.empty(n_rows * n_machines)
-    kernels.ranking.pair_scores(layout(X), row, machine, LeafScorers(table, 1.0, 1.0).arrays, result)
+    kernels.ranking.machine_values(layout(X), row, machine, Decider("rest", table).arrays(NO_FOREST), result)
     return result.reshape(n_rows, n_machines)
 
 
@@ -113,11 +115,12 @@ import ctypes, mmap, sys
 from dataclasses import replace
 import numpy as np, scipy.sparse as sp
 from margintree import kernels
-from margintree.prediction.ranker import LeafScorers
+from margintree.prediction.decider import Decider
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import layout
 
+NO_FOREST = (None,) * 11
 n_features = 400
 page = mmap.PAGESIZE
 pages = mmap.mmap(-1, 2 * page)
@@ -135,7 +138,7 @@ for case in sys.argv[1:]:
     row, machine = np.zeros(len(sizes), dtype=np.int64), np.arange(len(sizes))
     for X in (np.ones((1, n_features)), sp.csr_array(np.ones((1, n_features)))):
         result = np.empty(len(sizes))
-        kernels.ranking.pair_scores(layout(X), row, machine, LeafScorers(table, 1.0, 1.0).arrays, result)
+        kernels.ranking.machine_values(layout(X), row, machine, Decider("rest", table).arrays(NO_FOREST), result)
         print(*result.astype(int), flush=True)
 """
 

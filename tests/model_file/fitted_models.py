@@ -44,8 +44,16 @@ CASES = {
     "CPT greedy": ConditionalProbabilityTreeClassifier(walk="greedy", random_state=0),
     "all together": AllTogetherSVC(random_state=0),
     "joint": LabelTreeClassifier(joint=True, random_state=0),
-    "two trees": MarginTreeClassifier(n_trees=2, beam_width=2, beam_gap=2, random_state=0),
-    "all paths": MarginTreeClassifier(walk="all", random_state=0),
+    **{
+        f"{decide} {kernel}": MarginTreeClassifier(kernel, decide=decide, random_state=0)
+        for decide in ("paths", "pairs", "rest")
+        for kernel in ("linear", "rbf", "precomputed")
+    },
+    "two trees": MarginTreeClassifier(n_trees=2, beam_width=2, beam_gap=2, decide="rest", random_state=0),
+    "two trees pairs": MarginTreeClassifier("rbf", n_trees=2, beam_width=2, decide="pairs", random_state=0),
+    "all paths": MarginTreeClassifier(walk="all", decide="rest", n_finalists=3, random_state=0),
+    "all paths pairs": MarginTreeClassifier(walk="all", decide="pairs", random_state=0),
+    "all paths rbf": MarginTreeClassifier("rbf", walk="all", decide="rest", random_state=0),
     "greedy": MarginTreeClassifier(walk="greedy", calibration_folds=0, random_state=0),
     "wide beam": MarginTreeClassifier(beam_width=10**6, random_state=0),
     "split object": MarginTreeClassifier(

@@ -20,7 +20,15 @@ from margintree.model_file.files import FORMAT
 
 MODELS = {
     "linear_tree": (MarginTreeClassifier(random_state=0, class_weight={"ant": 2.0}), "predict_proba"),
-    "kernel_tree": (MarginTreeClassifier("rbf", random_state=0), "predict_proba"),
+    **{
+        f"{kernel}_{decide}": (MarginTreeClassifier(kernel, decide=decide, random_state=0), "predict_proba")
+        for kernel in ("linear", "rbf")
+        for decide in ("paths", "pairs", "rest")
+    },
+    "two_trees": (
+        MarginTreeClassifier(walk="all", n_trees=2, decide="rest", n_finalists=3, beam_gap=0.5, random_state=0),
+        "predict_proba",
+    ),
     "probability_tree": (ConditionalProbabilityTreeClassifier(random_state=0), "predict_proba"),
     "linear_machines": (OneVsRestSVC(random_state=0), "decision_function"),
     "kernel_machines": (OneVsOneSVC("poly", degree=2, random_state=0), "decision_function"),

@@ -24,7 +24,7 @@ from sklearn.utils import estimator_html_repr
 
 from margintree import MarginTreeClassifier, ModelFileError, OneVsRestSVC, load_model, save_model
 from margintree.model_file import container
-from margintree.model_file.files import READERS
+from margintree.model_file.files import FORMAT, READERS
 
 FILES = Path(__file__).parent / "files"
 
@@ -121,6 +121,24 @@ def test_names_of_features_and_records_of_nodes_survive(fitted, tmp_path):
         assert known == expected
 
 
+@pytest.mark.parametrize("name", ["MarginTreeClassifier linear", "pairs rbf", "rest linear", "paths linear"])
+def test_who_decides_and_what_was_tried_survives(name, fitted, tmp_path):
+    model = fitted(name).model
+    save_model(model, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.decide_ == model.decide_
+    assert loaded.candidates_ == model.candidates_
+    # With one decider to choose from nothing is tried.
+    assert (model.candidates_ == []) == (name == "paths linear")
+    assert sum(candidate.is_chosen for candidate in loaded.candidates_) == (name != "paths linear")
+    for field in ("gap", "n_finalists"):
+        assert getattr(loaded._ranker, field) == getattr(model._ranker, field)
+    for field in ("kind", "slope", "path_weight"):
+        assert getattr(loaded._ranker.decider, field) == getattr(model._ranker.decider, field)
+    for field in ("pair_start", "pair_other"):
+        np.testing.assert_array_equal(getattr(loaded._ranker.decider, field), getattr(model._ranker.decider, field))
+
+
 def test_arrays_of_a_mapped_model_are_views_of_the_file_that_nobody_can_write_to(fitted, tmp_path):
     import mmap
 
@@ -147,7 +165,14 @@ PROGRAM = """
 
 @pytest.mark.parametrize(
     ("estimator", "arguments"),
-    [("MarginTreeClassifier", ""), ("MarginTreeClassifier", "'rbf', "), ("OneVsOneSVC", "'poly', ")],
+    [
+        ("MarginTreeClassifier", ""),
+        ("MarginTreeClassifier", "decide='pairs', "),
+        ("MarginTreeClassifier", "decide='rest', n_finalists=4, "),
+        ("MarginTreeClassifier", "'rbf', "),
+        ("MarginTreeClassifier", "'rbf', decide='rest', "),
+        ("OneVsOneSVC", "'poly', "),
+    ],
 )
 def test_a_model_is_the_same_file_for_any_n_jobs_and_in_new_processes(estimator, arguments, tmp_path):
     program = textwrap.dedent(PROGRAM.format(estimator=estimator, arguments=arguments))
@@ -177,12 +202,29 @@ def test_there_is_a_stored_file_of_every_format():
     assert formats == {str(number) for number in READERS}
 
 
+def test_there_is_a_stored_margin_tree_of_every_kernel_and_decider():
+    models = [load_model(path) for path in FILES.glob(f"format_{FORMAT}_*.margintree")]
+    found = {(model.kernel, model.decide_) for model in models if isinstance(model, MarginTreeClassifier)}
+    assert found == {(kernel, decide) for kernel in ("linear", "rbf") for decide in ("paths", "pairs", "rest")}
+
+
+@pytest.mark.parametrize("path", sorted(FILES.glob("format_1_*.margintree")), ids=lambda path: path.stem)
+def test_a_model_of_an_older_format_is_saved_in_the_present_one(path, tmp_path):
+    known = json.loads(path.with_suffix(".json").read_text())
+    save_model(load_model(path), tmp_path / "model")
+    assert container.read(tmp_path / "model", is_mapped=False).metadata["margintree_format"] == str(FORMAT)
+    again = load_model(tmp_path / "model", verify=True)
+    np.testing.assert_allclose(
+        getattr(again, known["scores_of"])(np.array(known["rows"])), known["scores"], rtol=1e-9, atol=1e-12
+    )
+
+
 def test_a_newer_format_says_to_upgrade(fitted, tmp_path):
     save_model(fitted("OneVsRestSVC linear").model, tmp_path / "model")
     contents = container.read(tmp_path / "model", is_mapped=False)
     with (tmp_path / "model").open("wb") as stream:
-        container.write(stream, contents.arrays, {"margintree_format": "2", "model": "who knows"})
-    with pytest.raises(ModelFileError, match=r"format 2.*upgrade margintree"):
+        container.write(stream, contents.arrays, {"margintree_format": str(FORMAT + 1), "model": "who knows"})
+    with pytest.raises(ModelFileError, match=rf"format {FORMAT + 1}.*upgrade margintree"):
         load_model(tmp_path / "model")
 
 
@@ -299,7 +341,7 @@ def test_a_kill_while_saving_leaves_a_whole_file(fitted, tmp_path):
         assert len(model.classes_) in (5, 7)
 
 
-@pytest.mark.parametrize("name", ["MarginTreeClassifier linear", "MarginTreeClassifier rbf", "CPT online", "code"])
+@pytest.mark.parametrize("name", ["rest linear", "pairs linear", "pairs rbf", "CPT online", "code"])
 def test_joblib_keeps_working_with_read_only_memory_maps(name, fitted, tmp_path, assert_same_answers):
     case = fitted(name, "csr_array")
     joblib.dump(case.model, tmp_path / "model.joblib")

@@ -1,4 +1,4 @@
-"""Few classes whose scorers do not look at the path: all are asked at once, and nothing else changes."""
+"""All classes are finalists and the path has no weight: all machines are asked at once, and nothing else changes."""
 
 import pickle
 import tracemalloc
@@ -12,15 +12,13 @@ from sklearn.svm import LinearSVC
 
 from margintree import MarginTreeClassifier, kernels, load_model, save_model
 from margintree.datasets import fetch, prepared
-from margintree.estimators import margin_tree
+from margintree.prediction.decider import Decider
 from margintree.prediction.flat_ranking import FlatRanking
-from margintree.prediction.ranker import ASK_ALL
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import layout
-from margintree.training.refinement import Refinement
 
-# The layouts of scorers: how many columns, which part of them has a weight, and whether rows are sparse.
+# The layouts of machines: how many columns, which part of them has a weight, and whether rows are sparse.
 LAYOUTS = {"dense": (30, 1.0, False), "dense weights": (30, 1.0, True), "sparse": (400, 0.2, True)}
 
 
@@ -28,7 +26,7 @@ def table_of(n_classes, n_features, share, seed=0):
     random = np.random.default_rng(seed)
     machines = []
     for k in range(n_classes):
-        # One scorer has no weight at all, as that of a class without rows of its own.
+        # One machine has no weight at all, as that of a class without rows of its own.
         columns = np.flatnonzero(random.random(n_features) < share) if k != 2 else np.empty(0, dtype=np.int64)
         machines.append(LinearClassifier(columns, 10.0**k * random.normal(size=len(columns)), random.normal()))
     return WeightTable.from_classifiers(machines, n_features)
@@ -110,20 +108,21 @@ def text():
 
 @pytest.fixture(scope="module")
 def model(text):
-    """Return a model whose juries gave the path no weight."""
-    fitted = MarginTreeClassifier(random_state=0).fit(*text)
+    """Return a model whose path has no weight."""
+    fitted = MarginTreeClassifier(decide="rest", n_finalists=8, random_state=0).fit(*text)
     assert fitted._ranker.flat is not None
     return fitted
 
 
 def test_the_walk_along_all_paths_says_the_same(text, model):
-    """Paths have no weight and all of them together the probability one, so a walk can only say what the scorers do."""
+    """Paths have no weight and all of them together the probability one, so a walk says what the machines do."""
     X, _ = text
     ranker = model._ranker
-    scorers, forest = ranker.scorers.arrays, ranker.tree.forest
+    forest = ranker.tree.forest
+    decider = ranker.decider.arrays(forest)
     classes, scores = np.empty((X.shape[0], 8), dtype=np.int64), np.empty((X.shape[0], 8))
     kernels.ranking.top(
-        *(layout(X), 0, X.shape[0], forest, scorers, 0, np.inf, 8, 8, classes, scores),
+        *(layout(X), 0, X.shape[0], forest, decider, 0, np.inf, 8, 8, classes, scores),
         np.empty(X.shape[0], dtype=np.int64),
     )
     found, probabilities = model.predict_top_k(X, 8)
@@ -157,7 +156,7 @@ def test_single_rows_and_stored_models_say_the_same(text, model, tmp_path):
                     ask(*bad)
 
 
-def test_pickles_hold_the_scorers_once(text, model):
+def test_pickles_hold_the_machines_once(text, model):
     model.predict(text[0])
     assert "flat" in model._ranker.__dict__
     assert "flat" not in pickle.loads(pickle.dumps(model))._ranker.__dict__
@@ -178,67 +177,34 @@ def test_a_greedy_walk_stays_greedy(text, model):
 
 def test_paths_that_count_or_may_leave_a_class_out_are_followed(model):
     ranker = model._ranker
-    assert replace(ranker, scorers=replace(ranker.scorers, path_weight=0.2)).flat is None
-    assert replace(ranker, scorers=None).flat is None
-    assert replace(ranker, n_candidates=7).flat is None
-    other = MarginTreeClassifier(shortlist=500, random_state=0).fit(*many_classes(ASK_ALL + 1, 3))._ranker
-    assert replace(other, scorers=replace(other.scorers, path_weight=0.0)).flat is None
+    assert replace(ranker, decider=replace(ranker.decider, path_weight=0.2)).flat is None
+    assert replace(ranker, decider=replace(ranker.decider, kind="pairs")).flat is None
+    assert replace(ranker, decider=Decider("paths")).flat is None
+    # The machines of a kernel lie in its tree.
+    assert replace(ranker, decider=replace(ranker.decider, table=None)).flat is None
+    assert replace(ranker, n_finalists=7).flat is None
+    assert replace(ranker, n_finalists=500).flat is not None
 
 
-def test_so_few_classes_are_all_on_every_list(text):
-    """However narrow the beam, scorers learn from every row: they are one class against the rest."""
+def test_machines_against_all_rows_do_not_depend_on_the_walk(text):
     X, y = text
     tables = [
-        MarginTreeClassifier(beam_width=width, beam_gap=gap, random_state=0).fit(X, y)._ranker.scorers.table
+        MarginTreeClassifier(decide="rest", n_finalists=8, beam_width=width, beam_gap=gap, random_state=0)
+        .fit(X, y)
+        ._ranker.decider.table
         for width, gap in ((1, 0.5), (10, 10.0))
     ]
     np.testing.assert_array_equal(tables[0].cells, tables[1].cells)
     np.testing.assert_array_equal(tables[0].intercept, tables[1].intercept)
 
 
-@pytest.mark.parametrize(("n_classes", "shortlist", "expected"), [(128, 128, True), (129, 500, False), (20, 19, False)])
-def test_which_lists_hold_all_classes(n_classes, shortlist, expected):
-    assert Refinement(2, 10, 10.0, shortlist, 0.1).asks_all(n_classes) == expected
-
-
 def test_twenty_classes_of_texts_are_told_apart_as_by_one_against_the_rest(data_directory):
-    """Scorers that start from nothing, see every row and are all asked solve the problem of LinearSVC."""
+    """Machines that see every row and are all asked solve the problem of LinearSVC."""
     bunch = fetch("news20", download_if_missing=False)
     X, y, n = prepared(bunch, np.arange(bunch.n_train)), bunch.target, bunch.n_train
-    model, peer = MarginTreeClassifier(random_state=0).fit(X[:n], y[:n]), LinearSVC(random_state=0).fit(X[:n], y[:n])
+    model = MarginTreeClassifier(decide="rest", n_finalists=20, random_state=0).fit(X[:n], y[:n])
+    peer = LinearSVC(random_state=0).fit(X[:n], y[:n])
     np.testing.assert_array_equal(model.n_evaluations(X[n:]), 20)
     labels, expected = model.predict(X[n:]), peer.predict(X[n:])
     assert np.mean(labels != expected) < 0.002
     assert np.mean(labels == y[n:]) > np.mean(expected == y[n:]) - 0.001
-
-
-def many_classes(n_classes=30, per_class=4):
-    random, y = np.random.default_rng(0), np.repeat(np.arange(n_classes), per_class)
-    return random.normal(size=(n_classes, 5))[y] + 0.1 * random.normal(size=(len(y), 5)), y
-
-
-def test_lists_hold_all_classes_where_rows_are_few(monkeypatch):
-    X, y = many_classes()
-    monkeypatch.setattr(margin_tree, "FEW_PAIRS", 30 * len(y))
-    assert MarginTreeClassifier(random_state=0).fit(X, y)._ranker.n_candidates == 30
-    assert MarginTreeClassifier(shortlist=7, random_state=0).fit(X, y)._ranker.n_candidates == 7
-    # One row more, and a weight that is worth one row more, however light the others are.
-    more = MarginTreeClassifier(random_state=0).fit(np.vstack([X, X[:1]]), np.append(y, y[0]))
-    weight = np.where(np.arange(len(y)) == 0, 2.0, 0.5)
-    heavier = MarginTreeClassifier(random_state=0).fit(X, y, sample_weight=weight)
-    assert more._ranker.n_candidates == heavier._ranker.n_candidates == margin_tree.SHORTLIST
-
-
-@pytest.mark.parametrize(("layout_", "n_values"), [(np.asarray, 5), (sp.csr_array, 2)])
-def test_lists_hold_all_classes_where_rows_hold_few_values(monkeypatch, layout_, n_values):
-    X, y = many_classes()
-    X[:, n_values:] = 0.0
-    monkeypatch.setattr(margin_tree, "FEW_VALUES", 30 * len(y) * n_values)
-    assert MarginTreeClassifier(random_state=0).fit(layout_(X), y)._ranker.n_candidates == 30
-    monkeypatch.setattr(margin_tree, "FEW_VALUES", 30 * len(y) * n_values - 1)
-    assert MarginTreeClassifier(random_state=0).fit(layout_(X), y)._ranker.n_candidates == margin_tree.SHORTLIST
-
-
-def test_lists_of_more_classes_than_are_asked_at_once_stay_short():
-    X, y = many_classes(ASK_ALL + 1, 2)
-    assert MarginTreeClassifier(random_state=0).fit(X, y)._ranker.n_candidates == margin_tree.SHORTLIST

@@ -70,9 +70,23 @@ def test_labels_and_scores_are_those_of_the_batch(digits, case, walk):
 
 @pytest.mark.parametrize("case", ["dense", "csr", "rbf"])
 def test_several_trees_give_the_labels_of_the_batch(digits, case):
-    model, X = model_of(case, "beam", digits, n_trees=3)
+    model, X = model_of(case, "beam", digits, n_trees=2)
     one = model.single_instance()
     np.testing.assert_array_equal([one.predict(*row) for row in given_rows(X)], model.predict(X))
+
+
+@pytest.mark.parametrize("case", ["dense", "csr", "rbf", "precomputed"])
+@pytest.mark.parametrize("decide", ["paths", "pairs", "rest"])
+def test_every_decider_gives_the_labels_and_scores_of_the_batch(digits, case, decide):
+    model, X = model_of(case, "beam", digits, decide=decide, n_finalists=6, beam_gap=20.0)
+    one, X = model.single_instance(), X[::5]
+    rows = given_rows(X)
+    np.testing.assert_array_equal([one.predict(*row) for row in rows], model.predict(X))
+    np.testing.assert_allclose([one.predict_proba(*row) for row in rows], model.predict_proba(X), atol=1e-6)
+    classes, scores = model.predict_top_k(X, 8)
+    found = [one.predict_top_k(*row, k=8) for row in rows]
+    np.testing.assert_allclose([part for _, part in found], scores, atol=1e-6)
+    np.testing.assert_array_equal([part for part, _ in found], classes)
 
 
 @pytest.mark.parametrize("walk", WALKS)

@@ -7,8 +7,8 @@ from scipy.special import log_expit
 from sklearn.svm import LinearSVC
 
 from margintree import MarginTreeClassifier
-from margintree.training.calibration import STRENGTH
-from margintree.training.held_out import deal_rows
+from margintree.training.calibration import SLOPE, STRENGTH
+from margintree.training.folds import deal, row_keys
 
 N_CLASSES, PER_CLASS, C = 6, 12, 2.0
 
@@ -51,15 +51,16 @@ def decision_values(tree, X, y, fold, *, held_out):
 
 def sigmoids_of(found):
     values, signs = (np.concatenate(part) for part in zip(*found.values(), strict=True))
-    common, _ = fitted_sigmoid(values, signs, 1.0, 1.0)
+    common, _ = fitted_sigmoid(values, signs, SLOPE, 1.0)
     return np.array([fitted_sigmoid(*pair, common, STRENGTH) for pair in found.values()])
 
 
 def test_sigmoids_are_fitted_to_values_of_machines_that_have_not_seen_the_rows(problem):
     X, y = problem
-    model = MarginTreeClassifier(C=C, walk="all", shortlist=0, calibration_folds=3, tol=1e-6, random_state=0).fit(X, y)
+    parameters = {"walk": "all", "decide": "paths", "calibration_folds": 3, "tol": 1e-6, "random_state": 0}
+    model = MarginTreeClassifier(C=C, **parameters).fit(X, y)
     nodes, sigmoids = model.tree_.internal_nodes, model._model.sigmoids
-    fold = deal_rows(X, np.arange(0, len(y) + 1, PER_CLASS), 3).fold
+    fold = deal(row_keys(X), np.arange(0, len(y) + 1, PER_CLASS), np.ones(len(y)), 3).fold
     found = np.column_stack([sigmoids.slope[nodes], sigmoids.shift[nodes]])
     honest = sigmoids_of(decision_values(model.tree_, X, y, fold, held_out=True))
     np.testing.assert_allclose(found, honest, atol=0.01)
@@ -70,11 +71,18 @@ def test_sigmoids_are_fitted_to_values_of_machines_that_have_not_seen_the_rows(p
 def test_rows_of_a_class_that_was_left_out_with_them_are_not_counted(problem):
     X, y = problem
     X, y = np.vstack([X, 50.0 * np.ones((1, 4))]), np.concatenate([y, [N_CLASSES]])
-    parameters = {"C": C, "walk": "all", "shortlist": 0, "random_state": 0, "split": "centroid"}
+    parameters = {"C": C, "walk": "all", "decide": "paths", "random_state": 0, "split": "centroid"}
     model = MarginTreeClassifier(**parameters).fit(X, y)
     # The class of one row is far away, so no machine without it could send it to its leaf: a slope that had to
     # explain that would be near zero.
     assert (model._model.sigmoids.slope[model.tree_.internal_nodes] > 0.3).all()
+
+
+def test_where_no_row_says_anything_all_nodes_have_the_common_slope():
+    X = np.random.default_rng(0).normal(size=(6, 4))
+    model = MarginTreeClassifier(random_state=0).fit(X, np.arange(6))
+    np.testing.assert_allclose(model._model.sigmoids.slope[model.tree_.internal_nodes], SLOPE)
+    np.testing.assert_allclose(model._model.sigmoids.shift, 0.0, atol=1e-12)
 
 
 def test_the_order_of_the_rows_does_not_matter(problem):

@@ -1,121 +1,48 @@
-"""Folds follow from what rows hold, and the machines of a fold know nothing of its rows."""
-
-import itertools
+"""The machines of a fold know nothing of its rows, nor of those that are left out of all."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from scipy.special import log_expit
 
 from margintree import ClassTree
-from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.held_out import N_JURIES, deal_rows, machines_without
+from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.kernel_source import KernelSource
+from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet
+from margintree.training.folds import Folds, deal
+from margintree.training.held_out import Rows, hold_out, machines_without
 from margintree.training.machines import Trainer
 
-
-def sorted_rows(seed, n_classes=4, n_values=3):
-    """Return rows with few different values, so that many are equal, sorted by class."""
-    random = np.random.default_rng(seed)
-    sizes = random.integers(1, 12, size=n_classes)
-    X = random.integers(0, n_values, size=(sizes.sum(), 2)).astype(float)
-    return X, np.concatenate([[0], np.cumsum(sizes)])
+TREE = ClassTree.from_nested(((0, 1), (2, 3)))
+CLASS_START = np.arange(0, 41, 10)
 
 
-@given(seed=st.integers(0, 10**6), n_folds=st.integers(2, 5))
-@settings(max_examples=60)
-def test_equal_rows_of_a_class_share_a_fold_and_different_ones_are_spread_evenly(seed, n_folds):
-    X, class_start = sorted_rows(seed)
-    fold = deal_rows(X, class_start, n_folds).fold
-    for first, last in itertools.pairwise(class_start):
-        fold_of = {}
-        for row, q in zip(X[first:last].tolist(), fold[first:last].tolist(), strict=True):
-            assert fold_of.setdefault(tuple(row), q) == q
-        counts = np.bincount(list(fold_of.values()), minlength=n_folds)
-        assert counts.max() - counts.min() <= 1
-
-
-def assert_same(one, other, order):
-    np.testing.assert_array_equal(one.fold, other.fold[order])
-    np.testing.assert_array_equal(one.jury, other.jury[order])
-    np.testing.assert_array_equal(one.copy, other.copy[order])
-
-
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=40)
-def test_the_order_of_the_rows_and_repeated_rows_do_not_matter(seed):
-    X, class_start = sorted_rows(seed)
-    dealt = deal_rows(X, class_start, 3)
-    random = np.random.default_rng(seed)
-    parts = [first + random.permutation(last - first) for first, last in itertools.pairwise(class_start)]
-    order = np.concatenate(parts)
-    assert_same(deal_rows(X[order], class_start, 3), dealt, order)
-    twice = np.repeat(np.arange(len(X)), 2)
-    assert_same(deal_rows(X[twice], 2 * class_start, 3), dealt, twice)
-    assert dealt.n_different == sum(len(np.unique(X[a:b], axis=0)) for a, b in itertools.pairwise(class_start))
-
-
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=40)
-def test_dense_and_sparse_rows_fall_into_the_same_folds(seed):
-    X, class_start = sorted_rows(seed)
-    fold = deal_rows(X, class_start, 3).fold
-    stored_zeros = sp.csr_array(X + 1.0)
-    stored_zeros.data -= 1.0
-    for given_rows in (sp.csr_array(X), stored_zeros, np.asfortranarray(X), -(0.0 - X)):
-        np.testing.assert_array_equal(deal_rows(given_rows, class_start, 3).fold, fold)
-
-
-def test_classes_of_one_row_do_not_all_fall_into_one_fold():
-    fold = deal_rows(np.random.default_rng(0).normal(size=(9, 2)), np.arange(10), 3).fold
-    np.testing.assert_array_equal(np.bincount(fold), [3, 3, 3])
-
-
-@pytest.mark.parametrize("n_folds", [2, 3, 5])
-def test_every_jury_is_a_part_of_every_fold_of_every_class_and_takes_the_only_row_of_few(n_folds):
-    per_class = 10 * N_JURIES * n_folds
-    X = np.random.default_rng(0).normal(size=(4 * per_class, 2))
-    dealt = deal_rows(X, per_class * np.arange(5), n_folds)
-    for k in range(4):
-        of_class = slice(k * per_class, (k + 1) * per_class)
-        seats = np.bincount(dealt.fold[of_class] * N_JURIES + dealt.jury[of_class])
-        np.testing.assert_array_equal(seats, n_folds * N_JURIES * [10])
-    of_small_classes = deal_rows(X[:70], np.arange(71), n_folds).jury
-    np.testing.assert_array_equal(np.bincount(of_small_classes), N_JURIES * [70 / N_JURIES])
-
-
-@given(seed=st.integers(0, 10**6))
-@settings(max_examples=20)
-def test_repeated_rows_do_not_move_the_folds_of_a_kernel_matrix(seed):
-    X, class_start = sorted_rows(seed, n_values=50)
-    gram = np.exp(-np.square(X[:, None, :] - X[None, :, :]).sum(axis=2) / 100.0)
-    fold = deal_rows(gram, class_start, 3, pairwise=True).fold
-    twice = np.repeat(np.arange(len(X)), 2)
-    doubled = deal_rows(gram[np.ix_(twice, twice)], 2 * class_start, 3, pairwise=True).fold
-    np.testing.assert_array_equal(doubled, fold[twice])
+def training_set_of(X, kernel="linear", make=np.asarray):
+    weight = np.ones(len(X))
+    if kernel == "linear":
+        return LinearTrainingSet(make(X), CLASS_START, weight, weight, fit_intercept=True)
+    source = KernelSource(KernelFunction("rbf", gamma=0.1), X, 100.0)
+    return KernelTrainingSet(source, CLASS_START, weight, weight)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "csr"])
 @pytest.mark.parametrize("n_features", [6, 200], ids=["small", "large"])
 def test_machines_do_not_change_with_the_rows_that_are_left_out(make, n_features):
     random = np.random.default_rng(0)
-    class_start, tree = np.arange(0, 41, 10), ClassTree.from_nested(((0, 1), (2, 3)))
     left_out = np.arange(40) % 3 == 0
     X = random.normal(size=(40, n_features))
     poisoned = np.where(left_out[:, None], 100.0 * random.normal(size=X.shape), X)
     machines = []
     for rows in (X, poisoned):
-        training_set = LinearTrainingSet(make(rows), class_start, np.ones(40), np.ones(40), fit_intercept=True)
-        machines.append(machines_without(Trainer(training_set, 1e-3, 1000, 0), tree, left_out, prune=0.0, n_threads=1))
+        trainer = Trainer(training_set_of(rows, make=make), 1e-3, 1000, 0)
+        machines.append(machines_without(trainer, TREE, left_out, prune=0.0, n_threads=1))
     assert len(machines[0]) == 3
     for one, other in zip(*machines, strict=True):
         np.testing.assert_array_equal(one.columns, other.columns)
         np.testing.assert_array_equal(one.weights, other.weights)
         assert one.intercept == other.intercept
     # With them they do change: the poison is strong enough to show.
-    everything = machines_without(
-        Trainer(training_set, 1e-3, 1000, 0), tree, np.zeros(40, dtype=bool), prune=0.0, n_threads=1
-    )
+    everything = machines_without(trainer, TREE, np.zeros(40, dtype=bool), prune=0.0, n_threads=1)
     assert np.abs(everything[0].weights - machines[0][0].weights).max() > 1e-3
 
 
@@ -125,3 +52,73 @@ def test_a_class_that_is_left_out_whole_gives_a_machine_of_one_answer():
     _, below = machines_without(Trainer(training_set, 1e-3, 1000, 0), tree, np.arange(6) < 2, prune=0.0, n_threads=1)
     assert len(below.weights) == 0
     assert below.intercept < 0.0
+
+
+def held_out_of(X, kernel, left_out):
+    """Deal row i to fold i % 3, whatever it holds."""
+    training_set = training_set_of(X, kernel)
+    rows = Rows.of(training_set, Folds(np.arange(40), np.ones(40), np.arange(40) % 3, 40), 3)
+    return hold_out(Trainer(training_set, 1e-6, 1000, 0), rows, [TREE, TREE], left_out, 0.0, 1)
+
+
+def table_of(model):
+    if hasattr(model, "table"):
+        return [model.table.cells, model.table.scale, model.table.intercept]
+    return [model.start, model.coefficients, model.constants]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_tree_of_a_fold_does_not_change_with_its_rows_nor_with_those_left_out(kernel):
+    random = np.random.default_rng(1)
+    X = random.normal(size=(40, 5)) + np.repeat(random.normal(size=(4, 5)), 10, axis=0)
+    left_out = np.arange(40) % 7 == 0
+    held_out = held_out_of(X, kernel, left_out)
+    for fold in range(3):
+        poison = left_out | (np.arange(40) % 3 == fold)
+        changed = held_out_of(np.where(poison[:, None], X + 3.0, X), kernel, left_out)
+        for q in range(3):
+            pairs = zip(table_of(held_out.models[q]), table_of(changed.models[q]), strict=True)
+            is_same = all(np.array_equal(one, other) for one, other in pairs)
+            assert is_same == (q == fold)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_every_row_is_asked_about_by_the_tree_that_has_not_seen_it(kernel):
+    random = np.random.default_rng(2)
+    X = random.normal(size=(40, 5)) + np.repeat(random.normal(size=(4, 5)), 10, axis=0)
+    held_out = held_out_of(X, kernel, np.zeros(40, dtype=bool))
+    asked = random.random(40) < 0.6
+    finalists, scores = held_out.finalists(asked, 0, np.inf, 4)
+    assert finalists.shape == (asked.sum(), 4)
+    for row, classes, found in zip(np.flatnonzero(asked), finalists, scores, strict=True):
+        model = held_out.models[row % 3]
+        if kernel == "linear":
+            weights = model.table.relative_weights(np.arange(7))
+            values = model.table.scale[:7] * (X[row] @ weights) + model.table.intercept[:7]
+        else:
+            gram = np.exp(-0.1 * np.square(X[row] - model.vectors).sum(axis=1)) + model.function.fit_intercept
+            parts = [slice(model.start[node], model.start[node + 1]) for node in range(7)]
+            values = np.array([gram[model.support[part]] @ model.coefficients[part] for part in parts])
+        log_odds = held_out.sigmoids.slope[:7] * values + held_out.sigmoids.shift[:7]
+        expected = np.zeros(4)
+        for node in TREE.internal_nodes:
+            expected[TREE.classes_below(int(TREE.children_left[node]))] += log_expit(log_odds[node])
+            expected[TREE.classes_below(int(TREE.children_right[node]))] += log_expit(-log_odds[node])
+        np.testing.assert_array_equal(classes, np.argsort(-expected))
+        np.testing.assert_allclose(found, np.sort(expected)[::-1], rtol=1e-4)
+        assert held_out.own_score[row] == pytest.approx(expected[row // 10], rel=1e-5)
+
+
+def test_rows_that_weigh_as_much_as_several_are_taken_apart():
+    X, weight = np.arange(6.0)[:, None], np.array([3.0, 1.0, 2.0, 1.0, 1.0, 5.0])
+    class_start = np.array([0, 3, 6])
+    training_set = LinearTrainingSet(X, class_start, weight, 10.0 * weight, fit_intercept=False)
+    folds = deal(np.arange(6, dtype=np.uint64), class_start, weight, 2)
+    rows = Rows.of(training_set, folds, 2)
+    np.testing.assert_array_equal(rows.original, [0, 0, 1, 2, 2, 3, 4, 5, 5])
+    np.testing.assert_array_equal(rows.training_set.X.ravel(), rows.original)
+    np.testing.assert_array_equal(rows.classes, [0, 0, 0, 0, 0, 1, 1, 1, 1])
+    np.testing.assert_allclose(rows.training_set.sample_weight, [2, 1, 1, 1, 1, 1, 1, 3, 2])
+    # A row of weight one counts one.
+    np.testing.assert_allclose(rows.importance, rows.training_set.sample_weight)
+    np.testing.assert_allclose(1.0 / rows.training_set.ridge, 10.0 * rows.training_set.sample_weight)

@@ -32,6 +32,15 @@ class Walk(StrEnum):
     ALL = "all"
 
 
+class Decide(StrEnum):
+    """Who decides between the finalists of a walk."""
+
+    AUTO = "auto"
+    PATHS = "paths"
+    PAIRS = "pairs"
+    REST = "rest"
+
+
 class Format(StrEnum):
     """Kinds of files with rows."""
 
@@ -101,9 +110,8 @@ def fit(
     gamma: Annotated[float | None, typer.Option(help="Of rbf and poly. Default: by the variance of the rows.")] = None,
     balance: Annotated[float, typer.Option(help="By how much the sides of a node may differ: 0 to 1.")] = 0.3,
     walk: Annotated[Walk, typer.Option(help="How to get to a leaf: greedy is the paper's, and fastest.")] = Walk.BEAM,
-    trees: Annotated[
-        int | None, typer.Option(min=1, help="Trees whose scores are averaged. Default: 3 where that pays, else 1.")
-    ] = None,
+    decide: Annotated[Decide, typer.Option(help="Who decides between finalists: auto asks validation.")] = Decide.AUTO,
+    trees: Annotated[int, typer.Option(min=1, help="Trees whose scores are averaged.")] = 1,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same rows, same model.")] = 0,
     jobs: JobsOption = None,
     label: LabelOption = None,
@@ -130,7 +138,8 @@ def fit(
         "gamma": "scale" if gamma is None else gamma,
         "balance": balance,
         "walk": walk.value,
-        "n_trees": "auto" if trees is None else trees,
+        "decide": decide.value,
+        "n_trees": trees,
         "random_state": seed,
         "n_jobs": jobs,
     }

@@ -52,8 +52,8 @@ class RankedWalker(TreeWalker):
     def predict_top_k(self, X: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """Return the k most probable classes of each row and their probabilities, the best first.
 
-        The walk is the beam, as wide as ``beam_width`` and k, unless ``walk="all"``, or unless few classes are ranked
-        by their scorers alone.
+        Finalists come as they are ranked for ``predict``; where there are fewer than k, the most probable other
+        paths follow.
 
         Parameters
         ----------
@@ -73,10 +73,9 @@ class RankedWalker(TreeWalker):
 
     @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return the probability of every class, from a walk along all paths or from scorers alone; rows sum to 1.
+        """Return the probability of every class; rows sum to 1.
 
-        ``predict`` returns the class with the highest one for ``walk="all"`` and where few classes are ranked by their
-        scorers alone, and nearly always for "beam".
+        ``predict`` returns the class with the highest one, unless the walk is greedy.
 
         Returns
         -------
@@ -100,7 +99,7 @@ class RankedWalker(TreeWalker):
         return np.asarray(scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores)
 
     def n_evaluations(self, X: Any) -> npt.NDArray[np.int64]:
-        """Return how many decision functions the prediction of each row evaluates: nodes and scorers of leaves.
+        """Return how many decision functions the prediction of each row evaluates: nodes and deciders.
 
         Returns
         -------

@@ -27,7 +27,7 @@ def count_pairs(listed, class_start, pair_start):
 
 
 @compiled
-def fill_pairs(listed, scores, own_scores, class_start, pair_start, pair_row, path_scores, is_listed):
+def fill_pairs(listed, scores, own_scores, class_start, pair_start, pair_row, path_scores):
     """Write the pairs that ``count_pairs`` has counted."""
     place = pair_start[:-1].copy()
     for k in range(class_start.shape[0] - 1):
@@ -37,36 +37,13 @@ def fill_pairs(listed, scores, own_scores, class_start, pair_start, pair_row, pa
                 other = listed[i, position]
                 if other >= 0:
                     j = place[other]
-                    pair_row[j], path_scores[j], is_listed[j] = i, scores[i, position], True
+                    pair_row[j], path_scores[j] = i, scores[i, position]
                     place[other] += 1
                     is_missing &= other != k
             if is_missing:
                 j = place[k]
-                pair_row[j], path_scores[j], is_listed[j] = i, own_scores[i], False
+                pair_row[j], path_scores[j] = i, own_scores[i]
                 place[k] += 1
-
-
-@compiled
-def pairs_by_row(class_start, pair_start, pair_row, is_listed, asked):
-    """Return the listed pairs of the rows that are asked, sorted by row and then by class.
-
-    The first result says where the pairs of each asked row begin, rows without any left out; the others are the
-    number of each pair and its class.
-    """
-    start = np.zeros(asked.shape[0] + 1, dtype=np.int64)
-    for j in range(pair_row.shape[0]):
-        start[pair_row[j] + 1] += asked[pair_row[j]] and is_listed[j]
-    start = np.cumsum(start)
-    place = start[:-1].copy()
-    pair, class_ = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.int32)
-    for k in range(class_start.shape[0] - 1):
-        for j in range(pair_start[k], pair_start[k + 1]):
-            if asked[pair_row[j]] and is_listed[j]:
-                pair[place[pair_row[j]]], class_[place[pair_row[j]]] = j, k
-                place[pair_row[j]] += 1
-    is_first = np.ones(start.shape[0], dtype=np.bool_)
-    is_first[1:] = start[1:] > start[:-1]
-    return start[is_first], pair, class_
 
 
 @compiled

@@ -1,11 +1,19 @@
-"""Rank the classes of a row: candidates from the trees, then scorers of the leaves among them.
+"""Rank the classes of a row: the tree nominates finalists, then a decider has the last word among them.
 
-``scorers`` is the tuple ``(table, scale, intercept, path_weight, temperature, n_scorers)``: candidate k
-gets the score path_weight * (its path score) + scale[k] * (its inner product) + intercept[k]. Where there
-are no scorers the path score ranks by itself.
+``decider`` is the tuple ``(kind, table, scale, intercept, first, path_weight, slope, pair_start, pair_other)``. Machine
+m of it is number ``first + m`` of the table and has the value scale * (its inner product) + intercept. By its kind
 
-Candidates share the probability that their paths have together; within it they get parts by the
-softmax of their scores times the temperature.
+- ``PATHS`` leaves the path scores as they are;
+- ``PAIRS`` has a machine for pairs of classes. Those of class a with the larger classes
+  ``pair_other[pair_start[a]:pair_start[a + 1]]``, sorted, are the machines of these places. A positive value means a;
+- ``REST`` has machine k for class k, whose score is slope * (path_weight * path score + value).
+
+Pairs are coupled as by Price, Knerr, Personnaz and Dreyfus (1995): with r_ij = 1 / (1 + exp(-f_ij)) the probability
+that i wins against j, p_i is proportional to 1 / (sum_j 1 / r_ij - (k - 2)) = 1 / (1 + sum_j exp(-f_ij)). f_ij is slope
+times the value of the machine, or the difference of the path scores where no machine was trained. If f_ij = g_i - g_j
+this is the softmax of g.
+
+Finalists share the probability that their paths have together; within it they get parts by the softmax of their scores.
 """
 
 import numpy as np
@@ -15,13 +23,20 @@ from margintree.kernels.pointers import pointers
 from margintree.kernels.tables import room_for_hits, table_dot
 from margintree.kernels.walk import all_paths, beam, keep
 
+PATHS, PAIRS, REST = 0, 1, 2
 # Up to here several trees follow all their paths in tens of microseconds.
 FEW_CLASSES = 128
+# exp of it is far from overflow, and sums of many as well.
+LARGEST_EXPONENT = 600.0
+# Log odds at which a finalist loses clearly to another.
+CLEARLY = 3.0
+# A beam may miss a path. What was not nominated does not win all the same: the most probable class is the winner.
+BELOW_THE_BEST = 0.999
 
 
 @compiled
-def candidates(rows, i, forest, width, gap, classes, scores, work):
-    """List the best classes of one row by path score; return their number and the machines evaluated.
+def candidates(rows, i, forest, width, gap, size, classes, scores, work):
+    """List the best ``size`` classes of one row by path score; return their number and the machines evaluated.
 
     ``width`` 0 follows all paths. Several trees count by the mean of their path scores; a class that one of
     them did not list gets the lowest score on that list, or the end of the gap if there was room, above which it
@@ -31,7 +46,7 @@ def candidates(rows, i, forest, width, gap, classes, scores, work):
     work_nodes, work_scores, node_scores, class_scores, tree_classes, tree_scores, hits = work
     roots = forest[0]
     n_trees = forest[9]
-    n_evaluations, size = 0, classes.shape[0]
+    n_evaluations = 0
     if width > 0 and n_trees == 1:
         return beam(rows, i, forest, roots[0], width, gap, classes, scores, 0, size, work_nodes, work_scores, hits)
     class_scores[:] = 0.0
@@ -46,6 +61,8 @@ def candidates(rows, i, forest, width, gap, classes, scores, work):
         n_found = 0
         for k in range(class_scores.shape[0]):
             n_found = keep(classes, scores, 0, size, n_found, k, class_scores[k] / n_trees - shift)
+        while scores[n_found - 1] < scores[0] - gap:
+            n_found -= 1
         return n_found, n_evaluations
     listed = np.empty(n_trees, dtype=np.int64)
     for t in range(n_trees):
@@ -123,44 +140,98 @@ def workspace(rows, first, last, forest, width, n_classes, size):
 
 
 @compiled
-def rank(rows, i, scorers, classes, scores, n_found, hits):
-    """Turn the path scores of the candidates into probabilities, sorted; return the scorers evaluated."""
-    table, scale, intercept, path_weight, temperature, n_scorers = scorers
-    mass, highest = 0.0, -np.inf
-    n_scored = n_found if n_scorers > 0 else 0
+def machine_of_pair(pair_start, pair_other, one, other):
+    """Return the machine between two classes, ``one`` the smaller; -1 if there is none."""
+    low, high = pair_start[one], pair_start[one + 1]
+    while low < high:
+        middle = (low + high) // 2
+        if pair_other[middle] < other:
+            low = middle + 1
+        else:
+            high = middle
+    return low if low < pair_start[one + 1] and pair_other[low] == other else -1
+
+
+@compiled
+def _score_pairs(rows, i, decider, classes, scores, n_found, hits):
+    """Replace path scores by log p up to a constant, from the machines between finalists; return their number.
+
+    The most probable path is compared with all others first. Who loses clearly is out, and not compared any more.
+    """
+    _, table, scale, intercept, first, _, slope, pair_start, pair_other = decider
+    n_asked = 0
+    against, is_out = np.zeros(n_found), np.zeros(n_found, dtype=np.bool_)
+    for j in range(n_found):
+        for m in range(j + 1, n_found):
+            if is_out[j] or is_out[m]:
+                continue
+            one, other = min(classes[j], classes[m]), max(classes[j], classes[m])
+            machine = machine_of_pair(pair_start, pair_other, one, other)
+            log_odds = scores[j] - scores[m]
+            if machine >= 0:
+                machine += first
+                value = slope * (scale[machine] * table_dot(rows, i, table, machine, hits) + intercept[machine])
+                log_odds = value if one == classes[j] else -value
+                n_asked += 1
+            log_odds = min(max(log_odds, -LARGEST_EXPONENT), LARGEST_EXPONENT)
+            against[j] += np.exp(-log_odds)
+            against[m] += np.exp(log_odds)
+            is_out[j], is_out[m] = log_odds < -CLEARLY, log_odds > CLEARLY
+    for j in range(n_found):
+        scores[j] = -np.log1p(against[j])
+    return n_asked
+
+
+@compiled
+def _score_rest(rows, i, decider, classes, scores, n_found, hits):
+    """Replace path scores by those of one machine per class; return the number of machines asked."""
+    _, table, scale, intercept, first, path_weight, slope, _, _ = decider
+    for j in range(n_found):
+        machine = first + classes[j]
+        own = scale[machine] * table_dot(rows, i, table, machine, hits) + intercept[machine]
+        scores[j] = slope * (path_weight * scores[j] + own)
+    return n_found
+
+
+@compiled
+def rank(rows, i, decider, classes, scores, n_found, hits):
+    """Turn the path scores of the finalists into probabilities, sorted; return the deciding machines evaluated."""
+    mass, highest, total, n_asked = 0.0, -np.inf, 0.0, 0
     for j in range(n_found):
         mass += np.exp(scores[j])
-        if n_scored > 0:
-            k = classes[j]
-            own = scale[k] * table_dot(rows, i, table, k, hits) + intercept[k]
-            scores[j] = temperature * (path_weight * scores[j] + own)
+    if n_found > 1 and decider[0] == PAIRS:
+        n_asked = _score_pairs(rows, i, decider, classes, scores, n_found, hits)
+    elif n_found > 1 and decider[0] == REST:
+        n_asked = _score_rest(rows, i, decider, classes, scores, n_found, hits)
+    for j in range(n_found):
         highest = max(highest, scores[j])
-    total = 0.0
     for j in range(n_found):
         total += np.exp(scores[j] - highest)
     for j in range(n_found):
         probability = min(mass, 1.0) * np.exp(scores[j] - highest) / total
         k = classes[j]
         keep(classes, scores, 0, j + 1, j, k, probability)
-    return n_scored
+    return n_asked
 
 
 @compiled
-def ranked(rows, i, forest, scorers, width, gap, n_asked, classes, scores, more, work):
+def ranked(rows, i, forest, decider, width, gap, n_finalists, n_asked, classes, scores, more, work):
     """Rank the classes of one row; return their number, at least ``n_asked`` of them, and the machines evaluated.
 
-    Where the gap leaves fewer, paths beyond it give the others, with the probability that the paths have. ``more``
+    Where there are fewer finalists, other paths give the rest, with the probability that the paths have. ``more``
     is a second pair of arrays for them. Several trees follow all paths then, if they are few, as probabilities do.
     """
-    n_found, n_evaluations = candidates(rows, i, forest, width, gap, classes, scores, work)
-    n_evaluations += rank(rows, i, scorers, classes, scores, n_found, work[6])
+    n_found, n_evaluations = candidates(rows, i, forest, width, gap, n_finalists, classes, scores, work)
+    n_evaluations += rank(rows, i, decider, classes, scores, n_found, work[6])
     if n_found >= n_asked:
         return n_found, n_evaluations
     more_classes, more_scores = more
-    n_listed, n_trees = n_found, forest[9]
+    n_listed, n_trees, best = n_found, forest[9], scores[0]
     listed = classes[:n_listed].copy()
-    more_width = 0 if follows_all_for_more(forest) else width
-    n_more, count = candidates(rows, i, forest, more_width, np.inf, more_classes, more_scores, work)
+    more_width = 0 if width == 0 or follows_all_for_more(forest) else max(width, n_asked)
+    n_more, count = candidates(
+        rows, i, forest, more_width, np.inf, more_classes.shape[0], more_classes, more_scores, work
+    )
     share = 1.0
     if n_trees > 1:
         # The paths of one tree have what the listed ones leave. Means of several share it.
@@ -177,7 +248,7 @@ def ranked(rows, i, forest, scorers, width, gap, n_asked, classes, scores, more,
         share = max(0.0, 1.0 - scores[:n_listed].sum()) / rest if rest > 0.0 else 0.0
     for j in range(n_more):
         if not _is_in(listed, more_classes[j]):
-            score = share * np.exp(more_scores[j])
+            score = min(share * np.exp(more_scores[j]), BELOW_THE_BEST * best)
             n_found = keep(classes, scores, 0, classes.shape[0], n_found, more_classes[j], score)
     return n_found, n_evaluations + count
 
@@ -197,17 +268,18 @@ def _is_in(items, item):
 
 
 @compiled
-def top(rows, first, last, forest, scorers, width, gap, n_classes, size, classes, scores, n_evaluations):
-    """Fill rows ``first:last`` of ``classes`` and ``scores`` with the best of ``size`` candidates."""
-    rows_, forest_, scorers_ = pointers(rows), pointers(forest), pointers(scorers)
-    work = workspace(rows_, first, last, forest_, width, n_classes, size)
+def top(rows, first, last, forest, decider, width, gap, n_classes, n_finalists, classes, scores, n_evaluations):
+    """Fill rows ``first:last`` of ``classes`` and ``scores`` with the best classes and their probabilities."""
+    rows_, forest_, decider_ = pointers(rows), pointers(forest), pointers(decider)
+    n_asked = classes.shape[1]
+    size = max(n_finalists, n_asked)
+    work = workspace(rows_, first, last, forest_, 0 if width == 0 else max(width, n_asked), n_classes, size)
     row_classes = np.empty(size, dtype=np.int64)
     row_scores = np.empty(size)
     more = np.empty(size, dtype=np.int64), np.empty(size)
-    n_asked = classes.shape[1]
     for i in range(first, last):
         _, n_evaluations[i] = ranked(
-            rows_, i, forest_, scorers_, width, gap, n_asked, row_classes, row_scores, more, work
+            rows_, i, forest_, decider_, width, gap, n_finalists, n_asked, row_classes, row_scores, more, work
         )
         for j in range(n_asked):
             classes[i, j] = row_classes[j]
@@ -216,20 +288,20 @@ def top(rows, first, last, forest, scorers, width, gap, n_classes, size, classes
 
 @compiled
 def paths_of(rows, first, last, forest, width, gap, n_classes, classes, scores):
-    """Fill rows ``first:last`` with the candidates and their path scores, without scorers."""
+    """Fill rows ``first:last`` with the candidates and their path scores, without a decider."""
     rows_, forest_ = pointers(rows), pointers(forest)
     work = workspace(rows_, first, last, forest_, width, n_classes, classes.shape[1])
     for i in range(first, last):
-        n_found, _ = candidates(rows_, i, forest_, width, gap, classes[i], scores[i], work)
+        n_found, _ = candidates(rows_, i, forest_, width, gap, classes.shape[1], classes[i], scores[i], work)
         for j in range(n_found, classes.shape[1]):
             classes[i, j] = -1
             scores[i, j] = -np.inf
 
 
 @compiled
-def probabilities(rows, first, last, forest, scorers, width, gap, size, result):
+def probabilities(rows, first, last, forest, decider, width, gap, size, result):
     """Fill rows ``first:last`` of ``result``: candidates as ``top`` has them, the rest by their paths."""
-    rows_, forest_, scorers_ = pointers(rows), pointers(forest), pointers(scorers)
+    rows_, forest_, decider_ = pointers(rows), pointers(forest), pointers(decider)
     n_classes = result.shape[1]
     roots, n_trees = forest_[0], forest[9]
     work = workspace(rows_, first, last, forest_, width, n_classes, size)
@@ -241,11 +313,11 @@ def probabilities(rows, first, last, forest, scorers, width, gap, size, result):
         row[:] = 0.0
         for t in range(n_trees):
             all_paths(rows_, i, forest_, roots[t], roots[t + 1], node_scores, row, work[6])
-        highest = row.max() if n_trees > 1 else 0.0
+        highest = row.max()
         for k in range(n_classes):
             row[k] = np.exp((row[k] - highest) / n_trees)
-        n_found, _ = candidates(rows_, i, forest_, width, gap, row_classes, row_scores, work)
-        rank(rows_, i, scorers_, row_classes, row_scores, n_found, work[6])
+        n_found, _ = candidates(rows_, i, forest_, width, gap, size, row_classes, row_scores, work)
+        rank(rows_, i, decider_, row_classes, row_scores, n_found, work[6])
         taken = 0.0
         for j in range(n_found):
             row[row_classes[j]] = 0.0
@@ -253,17 +325,19 @@ def probabilities(rows, first, last, forest, scorers, width, gap, size, result):
         rest = row.sum()
         if rest > 0.0:
             row *= max(0.0, 1.0 - taken) / rest
+            for k in range(n_classes):
+                row[k] = min(row[k], BELOW_THE_BEST * row_scores[0])
         for j in range(n_found):
             row[row_classes[j]] = row_scores[j]
         row /= row.sum()
 
 
 @compiled
-def pair_scores(rows, row_index, classes, scorers, result):
-    """Fill the scores of pairs of row and class, without their paths."""
-    rows_ = pointers(rows)
-    table, scale, intercept, _, _, _ = pointers(scorers)
+def machine_values(rows, row_index, machines, decider, result):
+    """Fill the value of one machine of the decider for each of some rows."""
+    rows_, decider_ = pointers(rows), pointers(decider)
+    _, table, scale, intercept, first, _, _, _, _ = decider_
     for j in range(row_index.shape[0]):
-        k = classes[j]
+        m = first + machines[j]
         hits = room_for_hits(rows_, table, row_index[j], row_index[j] + 1)
-        result[j] = scale[k] * table_dot(rows_, row_index[j], table, k, hits) + intercept[k]
+        result[j] = scale[m] * table_dot(rows_, row_index[j], table, m, hits) + intercept[m]

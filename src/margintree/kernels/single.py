@@ -75,35 +75,36 @@ def greedy_class(row, n_features, forest):
 
 
 @compiled
-def best(row, n_features, forest, scorers, width, gap, n_classes, size, n_asked):
+def best(row, n_features, forest, decider, width, gap, n_classes, n_finalists, n_asked):
     """Return the ``n_asked`` best classes of the row and their probabilities; the first class is -1 for a bad row."""
+    size = max(n_finalists, n_asked)
     classes = np.full(size, -1)
     scores = np.zeros(size)
     if not is_sound(row, n_features):
         return classes, scores
     indptr = np.zeros(2, dtype=np.uint64)
     rows = as_rows(row, indptr)
-    rows_, forest_, scorers_ = pointers(rows), pointers(forest), pointers(scorers)
-    work = workspace(rows_, 0, 1, forest_, width, n_classes, size)
+    rows_, forest_, decider_ = pointers(rows), pointers(forest), pointers(decider)
+    work = workspace(rows_, 0, 1, forest_, 0 if width == 0 else max(width, n_asked), n_classes, size)
     more = np.empty(size, dtype=np.int64), np.empty(size)
-    ranked(rows_, 0, forest_, scorers_, width, gap, n_asked, classes, scores, more, work)
+    ranked(rows_, 0, forest_, decider_, width, gap, n_finalists, n_asked, classes, scores, more, work)
     # The rows are read through pointers up to here, so their owner is still needed.
     n_asked += len(rows) - len(rows_) + np.int64(indptr[0])
     return classes[:n_asked], scores[:n_asked]
 
 
 @compiled
-def best_class(row, n_features, forest, scorers, width, gap, n_classes, size):
+def best_class(row, n_features, forest, decider, width, gap, n_classes, n_finalists):
     """Return the best class of the row."""
-    return best(row, n_features, forest, scorers, width, gap, n_classes, size, 1)[0][0]
+    return best(row, n_features, forest, decider, width, gap, n_classes, n_finalists, 1)[0][0]
 
 
 @compiled
-def all_probabilities(row, n_features, forest, scorers, width, gap, n_classes, size):
+def all_probabilities(row, n_features, forest, decider, width, gap, n_classes, n_finalists):
     """Return the probability of every class; nothing for a bad row."""
     if not is_sound(row, n_features):
         return np.empty(0)
     indptr = np.zeros(2, dtype=np.uint64)
     result = np.empty((1, n_classes))
-    probabilities(as_rows(row, indptr), 0, 1, forest, scorers, width, gap, size, result)
+    probabilities(as_rows(row, indptr), 0, 1, forest, decider, width, gap, n_finalists, result)
     return result[0]

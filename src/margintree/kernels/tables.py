@@ -13,6 +13,9 @@ A machine with ``n_weights`` -1 is dense and has one cell per feature. A sparse 
 
 Each row pays for its own values only, however many weights the machine has.
 
+A table of ``VALUE_TABLE`` entries, ``(start, support, coefficients)``, has kernel machines over rows that hold their
+kernel values: machine m has the coefficients ``start[m]:start[m + 1]``, each with the column of its support vector.
+
 A table of ``KERNEL_TABLE`` entries, ``(start, support, coefficients, vectors, is_gaussian, gamma, degree,
 coef0, constant)``, has kernel machines instead: ``hits`` then holds the kernel values that are known
 already, NaN for the others, so that a row pays once for each support vector on its way.
@@ -33,6 +36,7 @@ GOLDEN = np.uint64(0x9E3779B1)
 LOW = np.uint64(0xFFFFFFFF)
 ONE, TWO, FIVE, HALF = np.uint64(1), np.uint64(2), np.uint64(5), np.uint64(32)
 LAST_BITS = np.uint64(31)
+VALUE_TABLE = 3
 KERNEL_TABLE = 9
 # Sixteen for each power of two down to 2^-64, below which squares of weights count for nothing.
 N_SIZES = 1024
@@ -217,6 +221,14 @@ def _table_dot(rows, i, table, m, hits):
                 total += row[keys[cell]] * values[cell + ONE]
         return total
 
+    def values_of_kernel(rows, i, table, m, hits):
+        start, support, coefficients = table
+        row = rows[0][i]
+        total = 0.0
+        for p in range(start[m], start[m + 1]):
+            total += coefficients[p] * row[support[p]]
+        return total
+
     def kernel(rows, i, table, m, hits):
         start, support, coefficients, vectors, is_gaussian, gamma, degree, coef0, constant = table
         row = rows[0][i]
@@ -230,6 +242,8 @@ def _table_dot(rows, i, table, m, hits):
 
     if len(table) == KERNEL_TABLE:
         return kernel
+    if len(table) == VALUE_TABLE:
+        return values_of_kernel
     return sparse if _layout(rows) == "sparse" else dense
 
 

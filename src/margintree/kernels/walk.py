@@ -81,8 +81,8 @@ def _is_before(score, item, other_score, other_item):
 def beam(rows, i, forest, root, width, gap, classes, scores, base, size, work_nodes, work_scores, hits):
     """Keep the ``width`` most probable nodes of each level; list the best leaves that they lead to.
 
-    A node is dropped as well when the score of its path lies more than ``gap`` below the best one. The list has room
-    for ``size`` classes and begins at ``base``. ``work_nodes`` and ``work_scores`` hold this level and the next,
+    A node or leaf is dropped as well when the score of its path lies more than ``gap`` below the best one. The list has
+    room for ``size`` classes and begins at ``base``. ``work_nodes`` and ``work_scores`` hold this level and the next,
     ``width`` each. Returns how many leaves were listed and how many machines were evaluated.
     """
     left, right, leaf_class, slope, shift = forest[1], forest[2], forest[3], forest[7], forest[8]
@@ -110,6 +110,8 @@ def beam(rows, i, forest, root, width, gap, classes, scores, base, size, work_no
                 else:
                     n_next = keep(work_nodes, work_scores, after, width, n_next, child, child_score)
         now, after, n_now = after, now, n_next
+    while scores[base + n_found - 1] < scores[base] - gap:
+        n_found -= 1
     return n_found, n_evaluations
 
 

@@ -21,13 +21,14 @@ from margintree.model_file.container import AnyArray
 from margintree.model_file.errors import ModelFileError
 from margintree.model_file.labels import put_labels, take_labels
 from margintree.model_file.machine_sets import put_machines, take_machines
-from margintree.model_file.node_records import put_records, take_records
+from margintree.model_file.node_records import put_candidates, put_records, take_candidates, take_records
 from margintree.model_file.sections import Input, Output
 from margintree.model_file.streams import LearningState, put_state, take_state
 from margintree.model_file.tree_models import (
     put_ranker,
     put_tree_model,
     put_trees,
+    take_decider,
     take_ranker,
     take_tree_model,
     take_trees,
@@ -81,9 +82,9 @@ def _put_tree(out: Output, estimator: Any) -> None:
     put_tree_model(out.section("model"), estimator._model)
 
 
-def _take_tree(source: Input, estimator: Any) -> Attributes:
+def _take_tree(source: Input, estimator: Any, n_deciding: int = 0) -> Attributes:
     trees = take_trees(source.section("trees"), len(estimator.classes_))
-    model = take_tree_model(source.section("model"), trees, estimator.n_features_in_, estimator.kernel)
+    model = take_tree_model(source.section("model"), trees, estimator.n_features_in_, estimator.kernel, n_deciding)
     return {"tree_": trees[0], "_model": model}
 
 
@@ -92,18 +93,23 @@ def _put_margin_tree(out: Output, estimator: Any) -> None:
     put_records(out.section("records"), estimator.node_records_)
     if estimator._ranker is not None:
         put_ranker(out.section("ranker"), estimator._ranker)
+        put_candidates(out.section("candidates"), estimator.candidates_)
 
 
 def _take_margin_tree(source: Input, estimator: Any) -> Attributes:
-    found = _take_tree(source, estimator)
-    model, n_classes = found["_model"], len(estimator.classes_)
+    n_classes, n_features = len(estimator.classes_), estimator.n_features_in_
+    is_ranked, n_deciding = source.has("ranker.width"), 0
+    if is_ranked:
+        decider, n_deciding = take_decider(source.section("ranker"), n_classes, n_features, estimator.kernel)
+    found = _take_tree(source, estimator, n_deciding)
+    model = found["_model"]
     if isinstance(model, ProbabilityTree) or n_classes < 2:
         raise ModelFileError("a margin tree has machines at its nodes, and at least one node")
-    ranker = None
-    if source.has("ranker.width"):
-        ranker = take_ranker(source.section("ranker"), model, estimator.n_features_in_)
+    ranker = take_ranker(source.section("ranker"), model, decider) if is_ranked else None
     records = take_records(source.section("records"), n_classes - 1, n_classes)
-    return {**found, "trees_": list(model.trees), "_ranker": ranker, "node_records_": records}
+    candidates = take_candidates(source.section("candidates")) if source.has("candidates.decide") else []
+    ranked = {"_ranker": ranker, "candidates_": candidates}
+    return {**found, "trees_": list(model.trees), "node_records_": records, **ranked}
 
 
 def _put_filter_tree(out: Output, estimator: Any) -> None:

@@ -12,12 +12,13 @@ from margintree.model_file import container
 from margintree.model_file.container import Contents
 from margintree.model_file.errors import ModelFileError
 from margintree.model_file.estimators import CODECS, put_fitted, restore_fitted
+from margintree.model_file.format_1 import from_format_1
 from margintree.model_file.parameters import decode_parameters, encode_parameters
 from margintree.model_file.sections import Input, Output
 from margintree.storage import check_writable, replacing
 
 # A change that this reader would get wrong takes the next number; its reader joins READERS, and this one stays.
-FORMAT = 1
+FORMAT = 2
 FORMAT_KEY = "margintree_format"
 LIBRARIES = ("margintree", "numpy", "scipy", "scikit-learn")
 
@@ -157,7 +158,12 @@ def _format_of(contents: Contents) -> int:
 
 
 def read_format_1(contents: Contents, verify: bool) -> Any:
-    """Return the estimator of a file of format 1."""
+    """Return the estimator of a file of format 1, whose margin trees had scorers where they now have deciders."""
+    return read_format_2(contents, verify, from_format_1)
+
+
+def read_format_2(contents: Contents, verify: bool, update: Callable[..., None] | None = None) -> Any:
+    """Return the estimator of a file of format 2; ``update`` makes one of what an older file holds."""
     if contents.metadata.get("sha256") != container.seal_of(contents.header):
         raise ModelFileError("its header is damaged: the checksum is another")
     model = container.parse_json(contents.metadata.get("model", ""), "description")
@@ -172,9 +178,12 @@ def read_format_1(contents: Contents, verify: bool) -> Any:
                 raise ModelFileError(f"array {key!r} is damaged: the checksum is another")
     try:
         cls = CODECS[name].estimator
-        estimator = cls(**decode_parameters(cls, model.get("parameters")))
+        arrays, facts, parameters = dict(contents.arrays), dict(facts), model.get("parameters")
+        if update is not None and isinstance(parameters, dict):
+            update(arrays, facts, parameters)
+        estimator = cls(**decode_parameters(cls, parameters))
         estimator._validate_params()
-        source = Input(dict(contents.arrays), dict(facts))
+        source = Input(arrays, facts)
         restore_fitted(source, estimator)
         source.finish()
     except (ValueError, TypeError, RecursionError) as error:
@@ -182,4 +191,4 @@ def read_format_1(contents: Contents, verify: bool) -> Any:
     return estimator
 
 
-READERS: dict[int, Callable[[Contents, bool], Any]] = {1: read_format_1}
+READERS: dict[int, Callable[[Contents, bool], Any]] = {1: read_format_1, 2: read_format_2}

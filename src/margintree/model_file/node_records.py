@@ -1,4 +1,4 @@
-"""Records of the nodes, without the time that they took."""
+"""Records of the nodes, without the time that they took, and of the candidates of a cross-validation."""
 
 import itertools
 from dataclasses import fields
@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from margintree.model_file.sections import Input, Output
+from margintree.prediction.decider import KINDS
 from margintree.structures.grow import NodeRecord
+from margintree.training.decision import CandidateRecord
 
 NUMBERS = {float: np.float64, int: np.int64, bool: np.bool_}
 # A clock does not tell the same twice, and the same model is to give the same file.
@@ -18,6 +20,7 @@ COLUMNS = {
     if field.type in NUMBERS and field.name != NOT_STORED
 }
 SIDES = ("classes_left", "classes_right")
+CANDIDATE_COLUMNS = {field.name: NUMBERS[field.type] for field in fields(CandidateRecord) if field.type in NUMBERS}
 
 
 def put_records(out: Output, records: list[NodeRecord]) -> None:
@@ -41,3 +44,20 @@ def take_records(source: Input, n_records: int, n_classes: int) -> list[NodeReco
         columns[name] = [tuple(members[i:j]) for i, j in itertools.pairwise(start)]
     names = [field.name for field in fields(NodeRecord)]
     return [NodeRecord(*values) for values in zip(*(columns[name] for name in names), strict=True)]
+
+
+def put_candidates(out: Output, records: list[CandidateRecord]) -> None:
+    """Store candidates column by column."""
+    out.array("decide", np.array([KINDS.index(record.decide) for record in records], dtype=np.int64))
+    for name, dtype in CANDIDATE_COLUMNS.items():
+        out.array(name, np.array([getattr(record, name) for record in records], dtype=dtype))
+
+
+def take_candidates(source: Input) -> list[CandidateRecord]:
+    """Return the candidates."""
+    decide = [KINDS[number] for number in source.indices("decide", len(KINDS), None).tolist()]
+    columns = {name: source.array(name, dtype, len(decide)).tolist() for name, dtype in CANDIDATE_COLUMNS.items()}
+    return [
+        CandidateRecord(decide=one, **dict(zip(columns, values, strict=True)))
+        for one, *values in zip(decide, *columns.values(), strict=True)
+    ]

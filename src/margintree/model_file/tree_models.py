@@ -5,15 +5,17 @@ machine begin, is not in the file; what is there is checked here, once, before a
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from margintree.class_tree import ClassTree
 from margintree.model_file.errors import ModelFileError
 from margintree.model_file.matrices import ROWS, put_function, put_matrix, take_function, take_matrix
 from margintree.model_file.sections import Input, Output
+from margintree.prediction.decider import KINDS, Decider
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree, Sigmoids
 from margintree.prediction.probability_tree import ProbabilityTree
-from margintree.prediction.ranker import LeafScorers, Ranker
+from margintree.prediction.ranker import Ranker
 from margintree.prediction.weight_table import WeightTable, n_cells
 
 Trees = tuple[ClassTree, ...]
@@ -69,8 +71,8 @@ def put_support(out: Output, model: KernelTree) -> None:
         put_matrix(out.section("vectors"), model.vectors)
 
 
-def take_tree_model(source: Input, trees: Trees, n_features: int, kernel: str) -> TreeModel:
-    """Return the machines of the nodes of these trees."""
+def take_tree_model(source: Input, trees: Trees, n_features: int, kernel: str, n_deciding: int = 0) -> TreeModel:
+    """Return the machines of the nodes of these trees, and so many deciding ones where there is a kernel."""
     kind = source.choice("kind", ["linear", "kernel", "probabilities"])
     if (kind == "kernel") == (kernel == "linear"):
         raise ModelFileError(f"its machines are of kind {kind!r}, which is not what kernel={kernel!r} has")
@@ -84,13 +86,14 @@ def take_tree_model(source: Input, trees: Trees, n_features: int, kernel: str) -
         return LinearTree(trees, take_table(source.section("table"), n_nodes, n_features), sigmoids)
     function = take_function(source.section("function"), kernel)
     coefficients = source.array("coefficients", np.float64, None)
-    start = source.starts("n_support", n_nodes, len(coefficients))
+    n_machines = n_nodes + n_deciding
+    start = source.starts("n_support", n_machines, len(coefficients))
     n_vectors, vectors = n_features, None
     if kernel != "precomputed":
         n_vectors = source.integer("n_vectors", 0, 2**62)
         vectors = take_matrix(source.section("vectors"), n_vectors, n_features, ROWS)
     support = source.indices("support", n_vectors, len(coefficients))
-    constants = source.finite("constants", n_nodes)
+    constants = source.finite("constants", n_machines)
     return KernelTree(trees, function, vectors, start, support, coefficients, constants, sigmoids)
 
 
@@ -129,27 +132,45 @@ def take_table(source: Input, n_machines: int, n_features: int) -> WeightTable:
 
 def put_ranker(out: Output, ranker: Ranker) -> None:
     """Store how classes are ranked; a beam as wide as the classes are many is as wide as it gets."""
+    decider = ranker.decider
     out.fact("width", min(int(ranker.width), ranker.n_classes))
     out.fact("gap", float(ranker.gap))
-    out.fact("n_candidates", min(int(ranker.n_candidates), ranker.n_classes))
-    if ranker.scorers is not None:
-        put_table(out.section("scorers"), ranker.scorers.table)
-        out.fact("path_weight", float(ranker.scorers.path_weight))
-        out.fact("temperature", float(ranker.scorers.temperature))
+    out.fact("n_finalists", ranker.size)
+    out.fact("kind", decider.kind)
+    out.fact("slope", float(decider.slope))
+    out.fact("path_weight", float(decider.path_weight))
+    if decider.table is not None:
+        put_table(out.section("table"), decider.table)
+    if decider.kind == "pairs":
+        out.array("n_pairs", np.diff(decider.pair_start))
+        out.array("pair_other", decider.pair_other)
 
 
-def take_ranker(source: Input, model: LinearTree | KernelTree, n_features: int) -> Ranker:
+def take_decider(source: Input, n_classes: int, n_features: int, kernel: str) -> tuple[Decider, int]:
+    """Return what decides between finalists, and the number of its machines."""
+    kind, n_machines = source.choice("kind", KINDS), 0
+    slope, path_weight = source.number("slope"), source.number("path_weight")
+    pairs: dict[str, npt.NDArray[np.int64]] = {}
+    if kind == "rest":
+        n_machines = n_classes
+    elif kind == "pairs":
+        other = source.indices("pair_other", n_classes, None)
+        start = source.starts("n_pairs", n_classes, len(other))
+        pairs, n_machines = {"pair_start": start, "pair_other": other}, len(other)
+        # Compiled loops look for a pair by halving: each class has larger ones, in ascending order.
+        keys = np.repeat(np.arange(n_classes), np.diff(start)) * n_classes + other
+        if not ((np.diff(keys) > 0).all() and (other > keys // n_classes).all()):
+            raise ModelFileError("its pairs of classes are not sorted")
+    table = None
+    if kernel == "linear" and kind != "paths":
+        table = take_table(source.section("table"), n_machines, n_features)
+    return Decider(kind, table, slope, path_weight, **pairs), n_machines
+
+
+def take_ranker(source: Input, model: LinearTree | KernelTree, decider: Decider) -> Ranker:
     """Return what ranks the classes at the ends of a tree."""
     if model.sigmoids is None:
         raise ModelFileError("its classes are ranked by sigmoids that it does not have")
-    n_classes = model.trees[0].n_classes
-    gap = source.number("gap", 0.0)
-    scorers = None
-    if source.has("path_weight"):
-        if isinstance(model, KernelTree):
-            raise ModelFileError("it has linear scorers with a kernel that is not linear")
-        table = take_table(source.section("scorers"), n_classes, n_features)
-        scorers = LeafScorers(table, source.number("path_weight"), source.number("temperature"))
-    return Ranker(
-        model, scorers, source.integer("width", 0, n_classes), gap, source.integer("n_candidates", 1, n_classes)
-    )
+    n_classes, gap = model.trees[0].n_classes, source.number("gap", 0.0)
+    width, n_finalists = source.integer("width", 0, n_classes), source.integer("n_finalists", 1, n_classes)
+    return Ranker(model, decider, width, gap, n_finalists)

@@ -1,4 +1,4 @@
-"""Ranks all classes by their scorers alone."""
+"""Ranks all classes by one machine each, without a walk."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from margintree.solvers.solution import Array
 
 @dataclass(frozen=True, eq=False)
 class FlatRanking:
-    """One linear scorer per class and the temperature of their softmax; see ``margintree.kernels.flat_ranking``."""
+    """One linear machine per class and the temperature of their softmax; see ``margintree.kernels.flat_ranking``."""
 
     n_features: int
     machines: tuple[Any, ...]
@@ -23,7 +23,7 @@ class FlatRanking:
 
     @classmethod
     def of(cls, table: WeightTable, temperature: float) -> "FlatRanking":
-        """Lay the scorers out side by side, or leave them one by one where nearly all features have no weight."""
+        """Lay the machines out side by side, or leave them one by one where nearly all features have no weight."""
         by_feature, plain = table.by_feature(), (read_only(table.scale), read_only(table.intercept), len(table.scale))
         machines = (table.arrays if by_feature is None else by_feature, *plain)
         return cls(table.n_features, machines, float(temperature))

@@ -7,13 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from margintree.class_tree import ClassTree
 from margintree.prediction.linear_tree import Sigmoids, flat_forest
 from margintree.prediction.row_chunks import in_chunks
-from margintree.prediction.weight_table import WeightTable
-from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
+from margintree.solvers.classifier import KernelClassifier, NodeClassifier
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.linear_rows import layout, read_only
 from margintree.solvers.solution import Array
@@ -24,7 +22,9 @@ BLOCK_ENTRIES = 2**23
 
 @dataclass(frozen=True, eq=False)
 class KernelTree:
-    """Coefficients of all nodes behind each other; node i has ``start[i]:start[i + 1]`` of them.
+    """Coefficients of all machines behind each other; machine i has ``start[i]:start[i + 1]`` of them.
+
+    The machines of the nodes come first, those of leaves being empty, then deciding ones, if any.
 
     ``support`` numbers the rows of ``vectors``. For a precomputed kernel ``vectors`` is None and
     ``support`` numbers the columns of the matrix that is given to predict. Several trees over the same classes have
@@ -64,8 +64,9 @@ class KernelTree:
         original_row: npt.NDArray[np.int64],
         *,
         sigmoids: Sigmoids | None = None,
+        deciding: Sequence[NodeClassifier] = (),
     ) -> "KernelTree":
-        """Lay out several trees over the same classes."""
+        """Lay out several trees over the same classes, and the machines that decide between their finalists."""
         machines: dict[int, KernelClassifier] = {}
         root = 0
         for tree, classifiers in grown:
@@ -73,6 +74,10 @@ class KernelTree:
                 assert isinstance(classifier, KernelClassifier)
                 machines[root + node] = classifier
             root += tree.n_nodes
+        for classifier in deciding:
+            assert isinstance(classifier, KernelClassifier)
+            machines[root] = classifier
+            root += 1
         nodes = list(machines)
         lengths, constants = np.zeros(root, dtype=np.int64), np.zeros(root)
         lengths[nodes] = [len(c.row_index) for c in machines.values()]
@@ -135,31 +140,28 @@ class KernelTree:
             return self.function.finish(X[:, support])
         return self.function(X, self.vectors[support])
 
-    def decisions(self, X: Any, nodes: npt.NDArray[np.int64]) -> Array:
-        """Return the decision values of some nodes, one column each, by blocked matrix products."""
-        parts = [self._machine(node) for node in nodes.tolist()]
-        result = np.tile(self.constants[nodes], (X.shape[0], 1))
-        support = np.unique(np.concatenate([part for part, _ in parts]))
-        if len(support) == 0:
-            return result
-        columns = np.repeat(np.arange(len(nodes)), [len(part) for part, _ in parts])
-        rows = np.searchsorted(support, np.concatenate([part for part, _ in parts]))
-        values = np.concatenate([coefficients for _, coefficients in parts])
-        matrix = sp.csc_array((values, (rows, columns)), shape=(len(support), len(nodes)))
-        height = max(1, BLOCK_ENTRIES // len(support))
-        for first in range(0, X.shape[0], height):
-            block = slice(first, first + height)
-            result[block] += self._kernel_values(X[block], support) @ matrix
-        return result
+    @cached_property
+    def _columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The support vectors in use, and where among them each coefficient has its own."""
+        used, place = np.unique(self.support, return_inverse=True)
+        return used, place
 
     @cached_property
-    def forest_of_values(self) -> tuple[Any, ...]:
-        """A forest over rows that hold the decision values: machine i is the i-th unit vector."""
-        n_nodes = len(self.constants)
-        unit = [LinearClassifier(np.array([i]), np.ones(1), 0.0) for i in range(n_nodes)]
-        # One feature more keeps the machines sparse however few there are.
-        table = WeightTable.from_classifiers(unit, 4 * n_nodes)
-        return flat_forest(self.trees, table.arrays, table.scale, table.intercept, self.sigmoids)
+    def forest(self) -> tuple[Any, ...]:
+        """A forest over rows that hold their kernel values; see ``kernel_values``."""
+        table = tuple(read_only(array) for array in (self.start, self._columns[1], self.coefficients))
+        return flat_forest(self.trees, table, np.ones(len(self.constants)), self.constants, self.sigmoids)
+
+    @property
+    def n_support(self) -> int:
+        """The number of support vectors in use."""
+        return len(self._columns[0])
+
+    def kernel_values(self, X: Any) -> Array:
+        """Return the kernel values with all support vectors in use, one column each."""
+        if self.n_support == 0:
+            return np.empty((X.shape[0], 0))
+        return np.ascontiguousarray(self._kernel_values(X, self._columns[0]))
 
     @cached_property
     def one_row_forest(self) -> tuple[Any, ...] | None:
@@ -170,22 +172,15 @@ class KernelTree:
         return flat_forest(self.trees, table, np.ones(len(self.constants)), self.constants, self.sigmoids)
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("forest_of_values", "one_row_forest")
+        made = ("_columns", "forest", "one_row_forest")
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
     def blocks(self, X: Any) -> Iterator[tuple[int, int, Any, tuple[Any, ...]]]:
-        """Yield parts of the rows, ``first:last``, as their decision values at all nodes together with the forest."""
-        height = max(1, BLOCK_ENTRIES // len(self.constants))
+        """Yield parts of the rows, ``first:last``, as their kernel values together with the forest over these."""
+        height = max(1, BLOCK_ENTRIES // max(1, self.n_support))
         for first in range(0, X.shape[0], height):
             last = min(X.shape[0], first + height)
-            yield first, last, layout(self.all_decisions(X[first:last])), self.forest_of_values
-
-    def all_decisions(self, X: Any) -> Array:
-        """Return the decision values of all nodes, one column each; 0 at leaves."""
-        internal = np.flatnonzero(np.concatenate([tree.children_left for tree in self.trees]) >= 0)
-        values = np.zeros((X.shape[0], len(self.constants)))
-        values[:, internal] = self.decisions(X, internal)
-        return values
+            yield first, last, layout(self.kernel_values(X[first:last])), self.forest
 
 
 def kernel_table(

@@ -73,15 +73,6 @@ class LinearTree:
         state.pop("forest", None)
         return state
 
-    def first(self) -> "LinearTree":
-        """Return the first of the trees alone."""
-        if len(self.trees) == 1:
-            return self
-        n_nodes, sigmoids = self.trees[0].n_nodes, self.sigmoids
-        if sigmoids is not None:
-            sigmoids = Sigmoids(sigmoids.slope[:n_nodes].copy(), sigmoids.shift[:n_nodes].copy())
-        return LinearTree(self.trees[:1], self.table.first(n_nodes), sigmoids)
-
     def blocks(self, X: Matrix) -> Iterator[tuple[int, int, Any, tuple[Any, ...]]]:
         """Yield parts of the rows, ``first:last``, as the compiled loops read them together with the forest."""
         yield 0, X.shape[0], layout(X), self.forest
@@ -105,7 +96,7 @@ def flat_forest(
         for children, collected in ((tree.children_left, left), (tree.children_right, right)):
             collected.append(np.where(children >= 0, children.astype(np.int64) + root, -1))
         leaf_class.append(tree.leaf_class.astype(np.int64))
-    plain = np.zeros(len(scale))
+    plain = np.zeros(int(roots[-1]))
     slope, shift = (plain + 1.0, plain) if sigmoids is None else (sigmoids.slope, sigmoids.shift)
     numbers = (np.concatenate(left), np.concatenate(right), np.concatenate(leaf_class))
     return (

@@ -8,60 +8,28 @@ import numpy as np
 import numpy.typing as npt
 
 from margintree import kernels
+from margintree.prediction.decider import Decider
 from margintree.prediction.flat_ranking import FlatRanking
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.row_chunks import in_chunks
-from margintree.prediction.weight_table import WeightTable
-from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
 
 Labels = npt.NDArray[np.int64]
 
-# Up to so many classes, scorers that lie side by side are all asked within microseconds, sparse rows in less time than
-# a walk takes that leaves most classes out.
-ASK_ALL = 128
-
-
-@dataclass(frozen=True, eq=False)
-class LeafScorers:
-    """One linear scorer per class, and how it adds to the score of the path; see ``margintree.kernels.ranking``."""
-
-    table: WeightTable
-    path_weight: float
-    temperature: float
-
-    @property
-    def arrays(self) -> tuple[Any, ...]:
-        """What the compiled loops read."""
-        table = self.table
-        return (
-            table.arrays,
-            read_only(table.scale),
-            read_only(table.intercept),
-            float(self.path_weight),
-            float(self.temperature),
-            len(table.scale),
-        )
-
-
-def no_scorers() -> tuple[Any, ...]:
-    """Return the arrays for a ranking by path scores alone."""
-    return LeafScorers(WeightTable.from_classifiers([], 1), 1.0, 1.0).arrays
-
 
 @dataclass(frozen=True, eq=False)
 class Ranker:
-    """Ranks classes by beam or along all paths (``width`` 0), and by leaf scorers where there are any.
+    """Nominates finalists by beam or along all paths (``width`` 0), and lets a decider rank them.
 
-    With few classes, all of them candidates, and scorers beside which paths have no weight, no path is followed.
+    Where all classes are finalists of linear machines beside which paths have no weight, no path is followed.
     """
 
     tree: LinearTree | KernelTree
-    scorers: LeafScorers | None
+    decider: Decider
     width: int
     gap: float
-    n_candidates: int
+    n_finalists: int
 
     @property
     def n_classes(self) -> int:
@@ -70,21 +38,16 @@ class Ranker:
     @cached_property
     def flat(self) -> FlatRanking | None:
         """What ranks all classes without a walk; None where paths count."""
-        scorers, most = self.scorers, min(self.n_candidates, ASK_ALL)
-        if scorers is None or scorers.path_weight != 0.0 or self.n_classes > most:
+        decider = self.decider
+        if decider.kind != "rest" or decider.table is None or decider.path_weight != 0.0:
             return None
-        return FlatRanking.of(scorers.table, scorers.temperature)
+        return FlatRanking.of(decider.table, decider.slope) if self.n_finalists >= self.n_classes else None
 
     def __getstate__(self) -> dict[str, Any]:
-        # What is flat is another layout of the scorers. Copied first, since another thread may be about to add it.
+        # What is flat is another layout of the machines. Copied first, since another thread may be about to add it.
         state = dict(self.__dict__)
         state.pop("flat", None)
         return state
-
-    def size_for(self, k: int) -> tuple[int, int]:
-        """Return the beam width and the number of candidates that serve the best ``k`` classes."""
-        size = min(self.n_classes, max(self.n_candidates, k))
-        return (0 if self.width == 0 else max(self.width, k)), size
 
     def top(self, X: Any, k: int, n_threads: int = 1) -> tuple[Labels, Array, Labels]:
         """Return the best classes, their probabilities, and the machines evaluated for each row."""
@@ -93,12 +56,11 @@ class Ranker:
             return *self.flat.top(X, k, n_threads), np.full(n_rows, self.n_classes)
         classes, scores = np.empty((n_rows, k), dtype=np.int64), np.empty((n_rows, k))
         counts = np.empty(n_rows, dtype=np.int64)
-        width, size = self.size_for(k)
         for first, last, rows, forest in self.tree.blocks(X):
-            part = slice(first, last)
+            part, decider = slice(first, last), self.decider.arrays(forest)
             in_chunks(
-                lambda low, high, rows=rows, forest=forest, part=part: kernels.ranking.top(  # type: ignore[misc]
-                    *(rows, low, high, forest, self._scorers(), width, self.gap, self.n_classes, size),
+                lambda low, high, rows=rows, forest=forest, decider=decider, part=part: kernels.ranking.top(  # type: ignore[misc]
+                    *(rows, low, high, forest, decider, self.width, self.gap, self.n_classes, self.size),
                     *(classes[part], scores[part], counts[part]),
                 ),
                 last - first,
@@ -111,20 +73,21 @@ class Ranker:
         if self.flat is not None:
             return self.flat.probabilities(X, n_threads)
         result = np.empty((X.shape[0], self.n_classes))
-        width, size = self.size_for(1)
         for first, last, rows, forest in self.tree.blocks(X):
-            part = result[first:last]
+            part, decider = result[first:last], self.decider.arrays(forest)
             in_chunks(
-                lambda low, high, rows=rows, forest=forest, part=part: kernels.ranking.probabilities(  # type: ignore[misc]
-                    rows, low, high, forest, self._scorers(), width, self.gap, size, part
+                lambda low, high, rows=rows, forest=forest, decider=decider, part=part: kernels.ranking.probabilities(  # type: ignore[misc]
+                    rows, low, high, forest, decider, self.width, self.gap, self.size, part
                 ),
                 last - first,
                 n_threads,
             )
         return result
 
-    def _scorers(self) -> tuple[Any, ...]:
-        return no_scorers() if self.scorers is None else self.scorers.arrays
+    @property
+    def size(self) -> int:
+        """The largest number of finalists."""
+        return min(self.n_finalists, self.n_classes)
 
 
 def path_candidates(tree: LinearTree | KernelTree, X: Any, width: int, gap: float, size: int) -> tuple[Labels, Array]:

@@ -14,7 +14,7 @@ from margintree.prediction.flat_ranking import FlatRanking
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.one_row import PolynomialGuard, RowReader
-from margintree.prediction.ranker import Ranker, checked_k, no_scorers
+from margintree.prediction.ranker import Ranker, checked_k
 from margintree.solvers.solution import Array
 
 
@@ -51,8 +51,9 @@ class SingleInstancePredictor:
         forest = tree.forest if isinstance(tree, LinearTree) else tree.one_row_forest
         if forest is None:
             assert isinstance(tree, KernelTree)
-            reader = RowReader(n_features, False, tree.all_decisions, sp.issparse(tree.vectors))
-            row_width, forest = len(tree.constants), tree.forest_of_values
+            reader = RowReader(n_features, False, tree.kernel_values, sp.issparse(tree.vectors))
+            forest = tree.forest
+            row_width = tree.n_support
         ranking: WalkOfRow | FlatRankingOfRow | None = None
         choice, rule = kernels.single.greedy_class, (row_width, forest)
         if ranker is not None:
@@ -101,32 +102,29 @@ class WalkOfRow:
     forest: Any
 
     @cached_property
-    def scorers(self) -> tuple[Any, ...]:
-        """The scorers' arrays."""
-        return no_scorers() if self.ranker.scorers is None else self.ranker.scorers.arrays
+    def _arguments(self) -> tuple[Any, ...]:
+        ranker = self.ranker
+        size = (ranker.width, ranker.gap, ranker.n_classes, ranker.size)
+        return self.row_width, self.forest, ranker.decider.arrays(self.forest), *size
 
     @property
     def choice(self) -> tuple[Callable[..., int], tuple[Any, ...]]:
         """What returns the best class, and its arguments."""
-        return kernels.single.best_class, self._arguments(1)
+        return kernels.single.best_class, self._arguments
 
     def best(self, row: tuple[Any, ...], k: int) -> tuple[npt.NDArray[np.int64], Array]:
         """Return the best classes and their probabilities; the first class is -1 for a bad row."""
-        classes, scores = kernels.single.best(row, *self._arguments(k), k)
+        classes, scores = kernels.single.best(row, *self._arguments, k)
         return classes, scores
 
     def probabilities(self, row: tuple[Any, ...]) -> Array:
         """Return the probability of every class; nothing for a bad row."""
-        return np.asarray(kernels.single.all_probabilities(row, *self._arguments(1)))
-
-    def _arguments(self, k: int) -> tuple[Any, ...]:
-        ranker, (width, size) = self.ranker, self.ranker.size_for(k)
-        return self.row_width, self.forest, self.scorers, width, ranker.gap, ranker.n_classes, size
+        return np.asarray(kernels.single.all_probabilities(row, *self._arguments))
 
 
 @dataclass(frozen=True, eq=False)
 class FlatRankingOfRow:
-    """Ranks the classes of one row by their scorers alone."""
+    """Ranks the classes of one row by one machine each."""
 
     flat: FlatRanking
 

@@ -70,18 +70,6 @@ class WeightTable:
         start, n_weights, keys, values = self.start, self.n_weights, self.cells, self.cells.view(np.float32)
         return read_only(start), read_only(n_weights), read_only(keys), read_only(values)
 
-    def first(self, n_machines: int) -> "WeightTable":
-        """Return the table of the first machines, in memory of its own."""
-        machines, cells = slice(n_machines), slice(int(self.start[n_machines]))
-        return WeightTable(
-            self.n_features,
-            self.start[: n_machines + 1].copy(),
-            self.n_weights[machines].copy(),
-            self.cells[cells].copy(),
-            self.scale[machines].copy(),
-            self.intercept[machines].copy(),
-        )
-
     def relative_weights(self, machines: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Return the weights of some machines as columns of a dense matrix, relative to their ``scale``."""
         result = np.zeros((self.n_features, len(machines)), dtype=np.float32)

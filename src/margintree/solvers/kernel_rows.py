@@ -18,8 +18,8 @@ from margintree.worker_threads import give_up_if_abandoned
 
 # Rows computed in one go when one is missing: enough for a matrix product to pay.
 FETCH = 32
-# A polish solves linear systems over the support vectors; up to this many it takes about a millisecond.
-POLISH_ROWS = 256
+# A polish solves linear systems over the support vectors; up to this many it takes some tens of milliseconds.
+POLISH_ROWS = 1024
 POLISH_ITERATIONS = 10
 NO_KERNEL = 1.0 + 1e-6
 # Coordinates of phi below this share of the largest eigenvalue are rounding noise.

@@ -34,8 +34,8 @@ INNER_PRODUCTS_BYTES = 100 * MEGABYTE
 DENSE_SHARE = 0.1
 # Fourth powers of a row's length must stay far from overflow.
 LARGEST_SQUARED_NORM = 1e100
-# A polish costs a few times rows x features^2; up to this much it takes well under a millisecond.
-POLISH_WORK = 2**20
+# A polish costs a few times rows x features^2; up to this much it takes some milliseconds.
+POLISH_WORK = 2**23
 POLISH_TOL = 1e-12
 # Class vectors of sparse rows are laid out dense up to this many entries, where the products of so small
 # a matrix cost less than the bookkeeping of a sparse one.

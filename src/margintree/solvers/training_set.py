@@ -1,7 +1,9 @@
 """The training rows, sorted by class, and the part of them that a node sees."""
 
 from abc import ABC, abstractmethod
+from copy import copy
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -9,6 +11,7 @@ import scipy.sparse as sp
 
 from margintree import kernels
 from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
+from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.linear_rows import POLISH_WORK, LinearRows, SparseRows, layout
@@ -31,6 +34,10 @@ class TrainingSet(ABC):
     cost : ndarray of shape (n_rows,)
         C times the sample weight times the class weight: the factor of the row's loss.
     """
+
+    X: Matrix
+    # None for the linear kernel.
+    function: KernelFunction | None = None
 
     def __init__(self, class_start: Index, sample_weight: Array, cost: Array) -> None:
         self.class_start = class_start
@@ -63,8 +70,14 @@ class TrainingSet(ABC):
         """Return any rows, grouped: group k is ``class_start[k] : class_start[k + 1]`` of ``row_index``."""
 
     @abstractmethod
-    def part(self, row_index: Index, class_start: Index) -> "TrainingSet":
-        """Return a training set of some of the rows, sorted by class."""
+    def part(self, row_index: Index, class_start: Index, share: Array | float = 1.0) -> "TrainingSet":
+        """Return a training set of some of the rows, sorted by class, with this share of their weights."""
+
+    def with_cost(self, factor: float) -> Self:
+        """Return the same rows with another C, that of these times a factor."""
+        other = copy(self)
+        other.ridge = self.ridge / factor
+        return other
 
     @abstractmethod
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> NodeClassifier:
@@ -134,8 +147,8 @@ class LinearTrainingSet(TrainingSet):
         )
         return self._kept(columns, weights)
 
-    def part(self, row_index: Index, class_start: Index) -> "LinearTrainingSet":
-        weight, cost = self.sample_weight[row_index], 1.0 / self.ridge[row_index]
+    def part(self, row_index: Index, class_start: Index, share: Array | float = 1.0) -> "LinearTrainingSet":
+        weight, cost = share * self.sample_weight[row_index], share / self.ridge[row_index]
         return LinearTrainingSet(self.X[row_index], class_start, weight, cost, fit_intercept=self.fit_intercept)
 
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> LinearClassifier:
@@ -159,12 +172,13 @@ class KernelTrainingSet(TrainingSet):
     def __init__(self, source: KernelSource, class_start: Index, sample_weight: Array, cost: Array) -> None:
         super().__init__(class_start, sample_weight, cost)
         self.source = source
+        self.X, self.function = source.X, source.function
 
     def select(self, row_index: Index, class_start: Index, seed: int) -> KernelRows:
         return KernelRows(self.source, row_index, class_start, self.ridge[row_index], seed)
 
-    def part(self, row_index: Index, class_start: Index) -> "KernelTrainingSet":
-        weight, cost = self.sample_weight[row_index], 1.0 / self.ridge[row_index]
+    def part(self, row_index: Index, class_start: Index, share: Array | float = 1.0) -> "KernelTrainingSet":
+        weight, cost = share * self.sample_weight[row_index], share / self.ridge[row_index]
         return KernelTrainingSet(self.source.part(row_index), class_start, weight, cost)
 
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> KernelClassifier:

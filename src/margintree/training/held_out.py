@@ -1,102 +1,168 @@
-"""Machines that have not seen the rows they are asked about: folds of rows, and the machines without each."""
+"""Machines that have not seen the rows they are asked about, and what they say of them."""
 
-import hashlib
-import itertools
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from margintree.class_tree import ClassTree
+from margintree.prediction.decider import Decider, linear_decider
+from margintree.prediction.kernel_tree import KernelTree
+from margintree.prediction.linear_tree import LinearTree, Sigmoids
+from margintree.prediction.ranker import path_candidates
 from margintree.solvers.classifier import NodeClassifier
+from margintree.solvers.solution import Array
+from margintree.solvers.training_set import TrainingSet
+from margintree.training.calibration import fit_sigmoids, own_paths, path_scores
+from margintree.training.folds import Folds
 from margintree.training.machines import Trainer, as_kept
 from margintree.worker_threads import in_threads
 
 Index = npt.NDArray[np.int64]
-# Juries to which rows are dealt. Prime to two, three and five, so that the jury of a class comes from all folds.
-N_JURIES = 7
+Mask = npt.NDArray[np.bool_]
+Grown = list[tuple[ClassTree, Sequence[NodeClassifier]]]
+TreeModel = LinearTree | KernelTree
 
 
 @dataclass(frozen=True, eq=False)
-class Dealt:
-    """For each row the numbers of its fold, its jury, and of the rows of its class that are equal to it."""
+class Rows:
+    """Training rows as they are dealt, with their fold and how much they count, 1 on average of the units dealt."""
 
+    training_set: TrainingSet
+    # Where each stood before rows whose weight stands for several were taken apart.
+    original: Index
     fold: Index
-    jury: Index
-    copy: Index
+    importance: Array
+    n_folds: int
+
+    @classmethod
+    def of(cls, training_set: TrainingSet, folds: Folds, n_folds: int) -> "Rows":
+        """Take rows apart as they are dealt."""
+        if len(folds.row) > training_set.n_rows:
+            class_start = np.searchsorted(folds.row, training_set.class_start)
+            training_set = training_set.part(folds.row, class_start, folds.share)
+        cost = 1.0 / training_set.ridge
+        return cls(training_set, folds.row, folds.fold, cost * (folds.n_units / cost.sum()), n_folds)
 
     @property
-    def n_different(self) -> int:
-        """How many rows there are, counting equal ones of a class once."""
-        return int(self.copy.max()) + 1
+    def classes(self) -> Index:
+        """The class of each row."""
+        class_start = self.training_set.class_start
+        return np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
+
+    def model(self, grown: Grown, sigmoids: Sigmoids | None, deciding: Sequence[NodeClassifier]) -> TreeModel:
+        """Lay machines that were trained on these rows out for prediction."""
+        X, function = self.training_set.X, self.training_set.function
+        if function is None:
+            return LinearTree.of_trees(grown, X.shape[1], sigmoids=sigmoids)
+        numbers = np.arange(X.shape[0])
+        return KernelTree.of_trees(grown, function, X, numbers, sigmoids=sigmoids, deciding=deciding)
+
+    def decider(self, kind: str, deciding: Sequence[Any], **facts: Any) -> Decider:
+        """Lay out machines that decide between finalists; those of a kernel are part of the model."""
+        if self.training_set.function is not None or kind == "paths":
+            return Decider(kind, **facts)
+        return linear_decider(kind, deciding, self.training_set.X.shape[1], **facts)
 
 
-def deal_rows(X: Any, class_start: Index, n_folds: int, *, pairwise: bool = False) -> Dealt:
-    """Deal the rows of each class out to folds and to juries.
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """For each fold a tree whose machines have not seen it, nor the rows that are left out of all.
 
-    The order in which they are dealt follows from what the rows hold, and equal rows stay together: a row that
-    stands there twice, or in another place, gives the same folds as one of weight 2. Of a matrix of kernel values
-    only the set of values in a row is looked at, which does not change when rows are repeated.
+    ``own_score`` is the log probability of the path of each row to its own class.
     """
-    copy = number_copies(X, class_start, pairwise=pairwise)
-    class_of_row = np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
-    rank = copy - np.minimum.reduceat(copy, class_start[:-1])[class_of_row]
-    # Small classes do not all lose their only row to the same fold or jury.
-    return Dealt((rank + class_of_row) % n_folds, (rank + class_of_row + 1) % N_JURIES, copy)
+
+    rows: Rows
+    grown: list[Grown]
+    models: list[TreeModel]
+    own_score: Array
+    # Importance of the rows whose class the machines that are asked know at all, 0 of others.
+    counted: Array
+
+    @property
+    def sigmoids(self) -> Sigmoids:
+        """Those of all nodes, which the folds share."""
+        sigmoids = self.models[0].sigmoids
+        assert sigmoids is not None
+        return sigmoids
+
+    def parts(self, asked: Mask, deciding: Sequence[NodeClassifier] = ()) -> Iterator[tuple[Index, TreeModel]]:
+        """Yield the rows that are asked about, fold by fold, with a tree that has not seen them.
+
+        Deciding machines of a kernel become part of the tree.
+        """
+        for fold, model in enumerate(self.models):
+            held_out = np.flatnonzero(asked & (self.rows.fold == fold))
+            if len(held_out) and deciding and isinstance(model, KernelTree):
+                yield held_out, self.rows.model(self.grown[fold], self.sigmoids, deciding)
+            elif len(held_out):
+                yield held_out, model
+
+    def finalists(
+        self, asked: Mask, width: int, gap: float, size: int
+    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+        """Return the finalists of the rows that are asked about and their path scores; -1 fills what is missing."""
+        shape = (len(asked), size)
+        classes, scores = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.float32)
+        for held_out, model in self.parts(asked):
+            X = self.rows.training_set.X[held_out]
+            classes[held_out], scores[held_out] = path_candidates(model, X, width, gap, size)
+        return classes[asked], scores[asked]
 
 
-def number_copies(X: Any, class_start: Index, *, pairwise: bool = False) -> Index:
-    """Return a number for each row, the same for equal ones of a class, in an order given by what they hold."""
-    digests = np.array([_digest(content) for content in _contents(X, pairwise)], dtype=np.uint64)
-    number = np.empty(len(digests), dtype=np.int64)
-    n_before = 0
-    for first, last in itertools.pairwise(class_start.tolist()):
-        different, rank = np.unique(digests[first:last], return_inverse=True)
-        number[first:last] = rank + n_before
-        n_before += len(different)
-    return number
+def hold_out(
+    trainer: Trainer, rows: Rows, trees: Sequence[ClassTree], left_out: Mask, prune: float, n_threads: int
+) -> HeldOut:
+    """Train all nodes without each fold in turn, and fit their sigmoids to what they say of its rows.
+
+    ``trainer`` trains on ``rows``. The rows that are left out are asked about as well, but teach nothing.
+    """
+    grown: list[Grown] = [
+        [(tree, machines_without(trainer, tree, (rows.fold == fold) | left_out, prune, n_threads)) for tree in trees]
+        for fold in range(rows.n_folds)
+    ]
+    classes = rows.classes
+    models = [rows.model(machines, None, ()) for machines in grown]
+    counted = np.where(_is_new_class(rows, left_out), 0.0, rows.importance)
+    fitted, scores = [], []
+    for t, tree in enumerate(trees):
+        paths = own_paths(trees, t, models, rows.training_set.X, rows.fold, classes)
+        fitted.append(fit_sigmoids(tree, paths, counted))
+        scores.append(path_scores(paths, fitted[-1]))
+    sigmoids = Sigmoids(np.concatenate([s.slope for s in fitted]), np.concatenate([s.shift for s in fitted]))
+    if rows.training_set.function is None:
+        # The flat models have all of them.
+        grown.clear()
+    return HeldOut(
+        rows, grown, [replace(model, sigmoids=sigmoids) for model in models], np.mean(scores, axis=0), counted
+    )
 
 
-def _contents(X: Any, pairwise: bool) -> list[bytes]:
-    if pairwise:
-        return [np.unique(row).tobytes() for row in X]
-    # Rows of the same values have the same content, dense or sparse, with stored zeros or without.
-    rows = sp.csr_array(X)
-    if not rows.data.all():
-        rows = rows.copy()
-        rows.eliminate_zeros()
-    indices, data = memoryview(rows.indices.astype(np.int32)).cast("B"), memoryview(rows.data).cast("B")
-    bounds = rows.indptr.tolist()
-    return [bytes(indices[4 * a : 4 * b]) + bytes(data[8 * a : 8 * b]) for a, b in itertools.pairwise(bounds)]
-
-
-def _digest(content: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little")
+def _is_new_class(rows: Rows, left_out: Mask) -> Mask:
+    """Return whether the machines that are asked about a row have seen no row of its class."""
+    classes = rows.classes
+    counts = np.zeros((rows.training_set.n_classes, rows.n_folds), dtype=np.int64)
+    np.add.at(counts, (classes[~left_out], rows.fold[~left_out]), 1)
+    return np.asarray(counts[classes, rows.fold] == counts.sum(axis=1)[classes])
 
 
 def machines_without(
-    trainer: Trainer, tree: ClassTree, left_out: npt.NDArray[np.bool_], prune: float, n_threads: int
+    trainer: Trainer, tree: ClassTree, left_out: Mask, prune: float, n_threads: int
 ) -> list[NodeClassifier]:
     """Train every node of the tree, in preorder, without the rows that are left out.
 
     Linear machines come as a pruned model keeps them.
     """
-    rows_of = _rows_of(trainer, left_out)
+
+    def rows_below(child: int) -> Index:
+        rows = trainer.training_set.rows_of(tree.classes_below(child).astype(np.int64))[0]
+        return rows[~left_out[rows]]
 
     def train(node: int) -> NodeClassifier:
         left, right = int(tree.children_left[node]), int(tree.children_right[node])
-        machine = trainer.classifier_between(rows_of(tree.classes_below(left)), rows_of(tree.classes_below(right)))
+        machine = trainer.classifier_between(rows_below(left), rows_below(right))
         return as_kept(machine, trainer.training_set, prune)
 
     return in_threads(train, tree.internal_nodes.tolist(), n_threads)
-
-
-def _rows_of(trainer: Trainer, left_out: npt.NDArray[np.bool_]) -> Callable[[npt.NDArray[Any]], Index]:
-    def rows_of(classes: npt.NDArray[Any]) -> Index:
-        rows = trainer.training_set.rows_of(classes.astype(np.int64))[0]
-        return rows[~left_out[rows]]
-
-    return rows_of

@@ -1,7 +1,7 @@
 """Binary machines between two groups of training rows, each by itself."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +41,10 @@ class Trainer:
     tol: float
     max_iter: int
     seed: int
+
+    def with_cost(self, factor: float) -> "Trainer":
+        """Return a trainer whose C is that of this one times a factor."""
+        return replace(self, training_set=self.training_set.with_cost(factor))
 
     def on_rows(self, rows: NodeRows, labelling: Array) -> Machine:
         """Train one machine on rows whose groups have the given signs.

@@ -1,0 +1,41 @@
+"""What a file of format 1 holds, as format 2 has it."""
+
+from typing import Any
+
+from margintree.model_file.container import AnyArray
+from margintree.model_file.sections import LARGEST_NUMBER
+
+# Up to so many classes all scorers were asked without a walk, if the path had no weight beside them.
+ASKED_WITHOUT_A_WALK = 128
+# A weight that counts as one, and changes no score.
+NEXT_TO_NOTHING = 5e-324
+
+
+def from_format_1(arrays: dict[str, AnyArray], facts: dict[str, Any], parameters: dict[str, Any]) -> None:
+    """Rename what margin trees had: scorers of their leaves, and a shortlist of classes for them."""
+    if "shortlist" in parameters:
+        shortlist = parameters.pop("shortlist")
+        # The greedy walk has nothing to decide, and left the shortlist aside.
+        is_set = isinstance(shortlist, int) and shortlist > 0 and parameters.get("walk") != "greedy"
+        parameters["decide"] = "paths" if shortlist == 0 else "rest" if is_set else "auto"
+        parameters["n_finalists"] = shortlist or "auto"
+    if parameters.get("n_trees") == "auto":
+        trees = arrays.get("trees.children_left")
+        parameters["n_trees"] = 1 if trees is None or not trees.ndim else len(trees)
+    if "ranker.width" in facts:
+        _update_ranker(arrays, facts)
+
+
+def _update_ranker(arrays: dict[str, AnyArray], facts: dict[str, Any]) -> None:
+    facts["ranker.kind"] = "rest" if "ranker.path_weight" in facts else "paths"
+    facts["ranker.n_finalists"] = facts.pop("ranker.n_candidates", None)
+    facts["ranker.slope"] = facts.pop("ranker.temperature", 1.0)
+    facts.setdefault("ranker.path_weight", 0.0)
+    if facts["ranker.width"] == 0:
+        # All paths were followed, and none was given up.
+        facts["ranker.gap"] = LARGEST_NUMBER
+    scale = arrays.get("ranker.scorers.scale")
+    if facts["ranker.path_weight"] == 0 and scale is not None and scale.size > ASKED_WITHOUT_A_WALK:
+        facts["ranker.path_weight"] = NEXT_TO_NOTHING
+    for name in [name for name in arrays if name.startswith("ranker.scorers.")]:
+        arrays[name.replace("scorers", "table", 1)] = arrays.pop(name)

@@ -1,0 +1,310 @@
+"""Cross-validation of the candidates for the last word, and the decider that comes of it.
+
+Validation rows must be new to all machines that are asked about them. Machines that learn from lists of finalists need
+more: with a validation row in the training set of the machines that make the lists, the rows that resemble it are
+listed with its class and become negatives of its machine, which then looks worse than it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import kernels
+from margintree.class_tree import ClassTree
+from margintree.prediction.decider import Decider, pairs_by_class
+from margintree.prediction.linear_tree import Sigmoids
+from margintree.prediction.ranker import Ranker, path_candidates
+from margintree.solvers.classifier import KernelClassifier, NodeClassifier
+from margintree.solvers.solution import Array
+from margintree.training import defaults
+from margintree.training.defaults import Candidate, Wanted
+from margintree.training.folds import deal, row_keys
+from margintree.training.held_out import HeldOut, Mask, Rows, TreeModel, hold_out
+from margintree.training.machines import Trainer
+from margintree.training.pair_machines import pairs_that_meet, train_pairs
+from margintree.training.rest_machines import Lists, ListTrainer, train_against_all
+
+Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class CandidateRecord(Candidate):
+    """A candidate and how it did on the validation rows.
+
+    Attributes
+    ----------
+    accuracy : float
+    behind, standard_error : float
+        By how much the accuracy lies below the best one, and the standard error of this difference.
+    n_evaluations : float
+        Mean number of decision functions per row.
+    is_chosen : bool
+    """
+
+    accuracy: float = np.nan
+    behind: float = 0.0
+    standard_error: float = 0.0
+    n_evaluations: float = np.nan
+    is_chosen: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """The sigmoids of the nodes, and the decider with the finalists it is for.
+
+    ``machines`` of a kernel belong behind those of the nodes.
+    """
+
+    sigmoids: Sigmoids
+    decider: Decider
+    machines: list[KernelClassifier]
+    gap: float
+    n_finalists: int
+    records: list[CandidateRecord]
+
+
+def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threads: int) -> Decision:
+    """Calibrate the trees, try the candidates, and train the decider that is chosen on all rows."""
+    training_set, function = trainer.training_set, trainer.training_set.function
+    tried = defaults.candidates(wanted, training_set)
+    uses_lists = not defaults.learns_from_all(training_set) and any(one.decide == "rest" for one in tried)
+    n_folds = defaults.number_of_folds(wanted, training_set.n_rows)
+    keys = row_keys(training_set.X, pairwise=function is not None and function.kernel == "precomputed")
+    rows = Rows.of(training_set, deal(keys, training_set.class_start, training_set.sample_weight, n_folds), n_folds)
+    trainer = replace(trainer, training_set=rows.training_set)
+    of_folds = replace(trainer, tol=max(trainer.tol, defaults.FOLD_TOL))
+    nobody = np.zeros(len(rows.fold), dtype=np.bool_)
+
+    def held_out(left_out: Mask) -> HeldOut:
+        return hold_out(of_folds, rows, trees, left_out, wanted.prune, n_threads)
+
+    if uses_lists:
+        masks = validation_parts(rows, keys[rows.original])
+        rounds = [Round(of_folds, held_out(mask), mask, wanted, n_threads) for mask in masks]
+        # Where rows are few, machines that have seen all of them are worth their time.
+        everything = rounds[0].held_out if len(rounds) == 1 else held_out(nobody)
+    else:
+        everything = held_out(nobody)
+        is_needed = len(tried) > 1 or tried[0].decide != "paths"
+        can_tell = everything.counted > 0.0
+        masks = [can_tell & (rows.fold == fold) for fold in range(n_folds)] if is_needed else []
+        rounds = [Round(of_folds, everything, mask, wanted, n_threads) for mask in masks if mask.any()]
+    results: dict[Candidate, Result] = {}
+    for candidate in tried:
+        if not is_hopeless(candidate, results):
+            results[candidate] = Result.of([one.result(candidate) for one in rounds])
+    chosen, records = choose(results)
+    decider, machines = Round(trainer, everything, nobody, wanted, n_threads).decider(chosen)
+    decider = replace(decider, slope=results[chosen].slope)
+    of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
+    numbered = [replace(machine, row_index=rows.original[machine.row_index]) for machine in of_kernel]
+    return Decision(everything.sigmoids, decider, numbered, chosen.gap, chosen.n_finalists, records)
+
+
+def validation_parts(rows: Rows, keys: npt.NDArray[np.uint64]) -> list[Mask]:
+    """Return parts of the rows that are left out in turn; each has rows of all folds."""
+    part = deal(keys, rows.training_set.class_start, np.ones(len(keys)), defaults.PARTS).fold
+    masks = [part == number for number in range(defaults.number_of_parts(len(keys)))]
+    for mask in masks:
+        mask[np.flatnonzero(mask)[np.argsort(keys[mask])[defaults.MOST_VALIDATION_ROWS :]]] = False
+    return masks
+
+
+def is_hopeless(candidate: Candidate, results: "dict[Candidate, Result]") -> bool:
+    """Return whether the same decider is clearly behind with fewer finalists or a smaller C already."""
+
+    def kind(one: Candidate) -> tuple[str, float, float]:
+        return one.decide, one.offset_scale, one.path_weight
+
+    known = [result for one, result in results.items() if kind(one) == kind(candidate) and result.importance.any()]
+    if not known:
+        return False
+    loss, error = best_of(results).gain_over(known[0])
+    return loss > defaults.CLEARLY_BEHIND * error
+
+
+def best_of(results: "dict[Candidate, Result]") -> "Result":
+    """Return the result with the highest accuracy."""
+    return max(results.values(), key=lambda result: result.accuracy)
+
+
+def choose(results: "dict[Candidate, Result]") -> tuple[Candidate, list[CandidateRecord]]:
+    """Return the cheapest candidate that is as good as the best, and a record of all.
+
+    Of candidates that cost the same the more accurate one is taken.
+    """
+    usual = max(results, key=lambda one: (one.decide == "rest" and one.offset_scale == 0.0, one.n_finalists))
+    if not results[usual].importance.any():
+        # No row can tell, as with one row per class: one-vs-rest, or with a kernel one-vs-one, is what is usually done.
+        return usual, []
+    best = best_of(results)
+    behind = {one: best.gain_over(result) for one, result in results.items()}
+    cost = {one: float(result.n_evaluations.mean()) for one, result in results.items()}
+    chosen = min(
+        (one for one, (loss, error) in behind.items() if loss <= defaults.ENOUGH * error),
+        key=lambda c: (cost[c], behind[c]),
+    )
+    return chosen, [
+        CandidateRecord(
+            **vars(one),
+            accuracy=result.accuracy,
+            behind=behind[one][0],
+            standard_error=behind[one][1],
+            n_evaluations=cost[one],
+            is_chosen=one == chosen,
+        )
+        for one, result in results.items()
+    ]
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a candidate makes of validation rows, and the slope of its scores."""
+
+    is_right: Mask
+    importance: Array
+    n_evaluations: Array
+    slope: float
+
+    @classmethod
+    def of(cls, parts: "Sequence[Result]") -> "Result":
+        """Return the result on several parts of the rows; the slope is the geometric mean."""
+        if not parts:
+            return cls(np.empty(0, dtype=np.bool_), np.empty(0), np.empty(0), 1.0)
+        return cls(
+            np.concatenate([part.is_right for part in parts]),
+            np.concatenate([part.importance for part in parts]),
+            np.concatenate([part.n_evaluations for part in parts]),
+            float(np.exp(np.mean([np.log(part.slope) for part in parts]))),
+        )
+
+    @property
+    def accuracy(self) -> float:
+        """The share of rows that are right."""
+        total = self.importance.sum()
+        return float(self.importance @ self.is_right / total) if total else 0.0
+
+    def gain_over(self, other: "Result") -> tuple[float, float]:
+        """Return the difference in accuracy on the same rows, and its standard error."""
+        difference = self.importance * (self.is_right.astype(float) - other.is_right)
+        total = self.importance.sum()
+        return float(difference.sum() / total), float(np.linalg.norm(difference) / total)
+
+
+class Round:
+    """Validation rows, and deciders that are trained without them; without any, deciders of all rows."""
+
+    def __init__(
+        self,
+        trainer: Trainer,
+        held_out: HeldOut,
+        validation: Mask,
+        wanted: Wanted,
+        n_threads: int,
+    ) -> None:
+        self.trainer, self.held_out, self.validation = trainer, held_out, validation
+        self._wanted, self._n_threads = wanted, n_threads
+        # Candidates that differ by the weight of the path alone share their machines.
+        self._machines_against_all = cache(self._train_against_all)
+        self._machines_on_lists = cache(self._train_on_lists)
+        self._lists_of_all = cache(self._lists)
+
+    def decider(self, candidate: Candidate) -> tuple[Decider, list[NodeClassifier]]:
+        """Return the decider of a candidate, and its machines."""
+        facts: dict[str, Any] = {}
+        machines: list[NodeClassifier] = []
+        if candidate.decide == "pairs":
+            machines, start, other = self._train_pairs(candidate)
+            facts = {"pair_start": start, "pair_other": other}
+        elif candidate.decide == "rest":
+            if defaults.learns_from_all(self.trainer.training_set):
+                machines, path_weight = self._machines_against_all(candidate.cost_factor), 0.0
+            else:
+                machines, path_weight = self._machines_on_lists(replace(candidate, path_weight=0.0))
+            facts = {"path_weight": path_weight + candidate.path_weight}
+        return self.held_out.rows.decider(candidate.decide, machines, **facts), machines
+
+    def result(self, candidate: Candidate) -> Result:
+        """Let a candidate classify the validation rows."""
+        rows, asked = self.held_out.rows, self.validation
+        decider, machines = self.decider(candidate)
+        parts = list(self.held_out.parts(asked, machines))
+        decider = replace(decider, slope=self._slope(decider, candidate, parts))
+        label, count = np.empty(len(asked), dtype=np.int64), np.empty(len(asked))
+        for held_out, model in parts:
+            ranker = Ranker(model, decider, self._wanted.width, candidate.gap, candidate.n_finalists)
+            best, _, count[held_out] = ranker.top(rows.training_set.X[held_out], 1, self._n_threads)
+            label[held_out] = best[:, 0]
+        return Result((label == rows.classes)[asked], self.held_out.counted[asked], count[asked], decider.slope)
+
+    def _train_pairs(self, candidate: Candidate) -> tuple[list[NodeClassifier], Index, Index]:
+        """Train machines between all classes that meet, or between those that the validation rows ask for."""
+        n_classes, asked = self.trainer.training_set.n_classes, self.validation
+        size, width = candidate.n_finalists, self._wanted.width
+        if asked.any():
+            pairs = pairs_that_meet(self.held_out.finalists(asked, width, candidate.gap, size)[0], None, n_classes)
+        else:
+            finalists, _ = self.held_out.finalists(~asked, width, np.inf, size)
+            pairs = pairs_that_meet(finalists, self.held_out.rows.classes, n_classes)
+        machines = train_pairs(self.trainer, pairs, ~asked, self._wanted.prune, self._n_threads)
+        return machines, *pairs_by_class(pairs, n_classes)
+
+    def _train_against_all(self, cost_factor: float) -> list[NodeClassifier]:
+        trainer = self.trainer.with_cost(cost_factor)
+        return train_against_all(trainer, ~self.validation, self._wanted.prune, self._n_threads)
+
+    def _lists(self, gap: float, size: int) -> Lists:
+        listed = self.held_out.finalists(np.ones_like(self.validation), self._wanted.width, gap, size)
+        return Lists.of(self.trainer.training_set.class_start, *listed, self.held_out.own_score)
+
+    def _train_on_lists(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
+        lists = self._lists_of_all(max(candidate.gap, defaults.LIST_GAP), candidate.n_finalists)
+        importance = np.where(self.validation, 0.0, self.held_out.rows.importance)
+        list_trainer = ListTrainer(self.trainer, lists, importance, self._wanted.prune, self._n_threads)
+        return list_trainer.train(candidate.offset_scale, candidate.cost_factor)
+
+    def _slope(self, decider: Decider, candidate: Candidate, parts: Sequence[tuple[Index, TreeModel]]) -> float:
+        """Return the factor of the scores under which the own classes of the validation rows are most likely.
+
+        Scores come in groups, one of each being that of the own class: those of all finalists, or, for pairs, one of
+        the own class against an opponent, and zero.
+        """
+        if decider.kind == "paths":
+            return 1.0
+        rows, width = self.held_out.rows, self._wanted.width
+        lengths, scores, is_own, weights = [], [], [], []
+        for held_out, model in parts:
+            own, X = rows.classes[held_out], rows.training_set.X[held_out]
+            finalists, path = path_candidates(model, X, width, candidate.gap, candidate.n_finalists)
+            row, place = np.nonzero((finalists >= 0) & (finalists == own[:, None]).any(axis=1, keepdims=True))
+            class_, importance = finalists[row, place].astype(np.int64), rows.importance[held_out]
+            if decider.kind == "rest":
+                value = deciding_values(model, decider, X, row, class_) + decider.path_weight * path[row, place]
+                lengths.append(np.bincount(row, minlength=len(own)))
+                scores.append(value)
+                is_own.append(class_ == own[row])
+                weights.append(np.where(lengths[-1] > 0, importance, 0.0))
+                continue
+            machine, sign = decider.machines_between(own[row], class_)
+            row, machine, sign = row[machine >= 0], machine[machine >= 0], sign[machine >= 0]
+            value = sign * deciding_values(model, decider, X, row, machine)
+            lengths.append(np.full(len(row), 2))
+            scores.append(np.column_stack([value, np.zeros(len(row))]).ravel())
+            is_own.append(np.tile([True, False], len(row)))
+            weights.append(importance[row])
+        start = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
+        own_scores = (np.concatenate(scores), np.concatenate(is_own), np.concatenate(weights))
+        return float(kernels.sigmoids.fit_temperature(start, *own_scores))
+
+
+def deciding_values(model: TreeModel, decider: Decider, X: Any, row: Index, machine: Index) -> Array:
+    """Return the values of deciding machines for rows of X, which come sorted."""
+    result = np.empty(len(row))
+    for first, last, rows, forest in model.blocks(X):
+        part = slice(*np.searchsorted(row, [first, last]))
+        kernels.ranking.machine_values(rows, row[part] - first, machine[part], decider.arrays(forest), result[part])
+    return result

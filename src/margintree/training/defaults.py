@@ -1,0 +1,116 @@
+"""Every rule that steers what the defaults predict. docs/prediction.md has them in a table, with the reason of each.
+
+The tree nominates finalists. A candidate says how many, and who decides between them; ``decision`` tries the
+candidates in cross-validation and takes the cheapest that is as good as the best.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from margintree.solvers.training_set import TrainingSet
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A decider that cross-validation may choose.
+
+    Attributes
+    ----------
+    decide : {"paths", "pairs", "rest"}
+    n_finalists : int
+        Most finalists of a row.
+    gap : float
+        Largest difference of log path probabilities between finalists.
+    offset_scale, cost_factor, path_weight : float
+        Of machines against the rest: how far they rely on the offset that they start from, the factor of their C, and
+        the weight of the path beside them.
+    """
+
+    decide: str
+    n_finalists: int
+    gap: float
+    offset_scale: float = 0.0
+    cost_factor: float = 1.0
+    path_weight: float = 0.0
+
+
+# 1. Folds: machines from four fifths of the rows resemble the final ones; with many rows halves do, too, in less time.
+FOLDS, FEW_ROWS, FOLDS_OF_MANY_ROWS = 5, 5000, 2
+# 2. Machines of folds only calibrate and choose, for which this relative duality gap is enough.
+FOLD_TOL = 1e-2
+# 3. As good as the best is what lies within so many standard errors of it. With a whole one, a tenth of a decision
+# function was saved at the price of a point and a half.
+ENOUGH = 0.5
+# More finalists or a larger C are not tried where fewer, or a smaller one, are so many standard errors behind.
+CLEARLY_BEHIND = 2.0
+# 4. A class whose path is twenty times less probable than the best one is hardly the right one.
+GAP = 3.0
+PATHS = Candidate("paths", 10, GAP)
+# 5. Pairs decide among three finalists, or among eight.
+PAIRS, MORE_PAIRS = Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0)
+# 6. One class against the rest has liblinear's C, which is twice ours, and may take the path into account. Machines
+# that learn from lists may start from an offset, or have a larger C. Their lists reach further than the finalists of
+# a prediction: beyond the gap, too, a machine must know what is not of its class.
+REST = (Candidate("rest", 20, GAP, cost_factor=2.0), Candidate("rest", 20, GAP, cost_factor=2.0, path_weight=0.2))
+REST_FROM_OFFSET = Candidate("rest", 20, GAP, offset_scale=1.25)
+REST_WITH_LARGE_C = Candidate("rest", 20, GAP, cost_factor=16.0)
+LIST_GAP = 2.0 * GAP
+# The rest are all other rows, and all classes are finalists, while a pass over them takes no more products than this.
+WORK_OF_ALL = 2**26
+# 7. Where machines learn from lists, validation rows are left out of the machines that make the lists, too: a seventh
+# of the rows at a time, until there are enough of them to tell good from bad.
+PARTS, VALIDATION_ROWS, MOST_VALIDATION_ROWS = 7, 1000, 2500
+# 8. Paths alone are nowhere better than pairs, which ask one machine more. With a kernel, machines against the rest
+# take most time and are nowhere the best. Two classes need no decider.
+DECIDERS, DECIDERS_OF_KERNELS, DECIDERS_OF_TWO = ("pairs", "rest"), ("pairs",), ("paths",)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user asks for; None and "auto" leave the choice to the rules."""
+
+    decide: str
+    n_finalists: int | None
+    gap: float | None
+    n_folds: int | None
+    width: int
+    prune: float
+
+
+def number_of_folds(wanted: Wanted, n_rows: int) -> int:
+    """Return the folds that calibrate the nodes."""
+    return wanted.n_folds or (FOLDS if n_rows <= FEW_ROWS else FOLDS_OF_MANY_ROWS)
+
+
+def learns_from_all(training_set: TrainingSet) -> bool:
+    """Return whether machines against the rest learn from all rows, not from lists."""
+    X = training_set.X
+    n_values = X.size if isinstance(X, np.ndarray) else X.nnz
+    return bool(n_values * training_set.n_classes <= WORK_OF_ALL)
+
+
+def number_of_parts(n_rows: int) -> int:
+    """Return how many parts of the rows take turns as validation rows of machines that learn from lists."""
+    return min(PARTS, math.ceil(VALIDATION_ROWS * PARTS / n_rows))
+
+
+def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:
+    """Return what cross-validation chooses from."""
+    n_classes, is_linear = training_set.n_classes, training_set.function is None
+    rest = (REST_FROM_OFFSET, *REST, REST_WITH_LARGE_C) if is_linear else REST
+    if learns_from_all(training_set):
+        rest = (replace(REST[0], n_finalists=n_classes), REST[1])
+    names: tuple[str, ...] = DECIDERS if is_linear else DECIDERS_OF_KERNELS
+    if wanted.decide != "auto":
+        names = (wanted.decide,)
+    elif n_classes == 2:
+        names = DECIDERS_OF_TWO
+    # What costs most to train comes last, and may not be tried at all.
+    found = [one for one in (PATHS, PAIRS, *rest, MORE_PAIRS) if one.decide in names]
+    if wanted.n_finalists is not None:
+        found = [replace(one, n_finalists=wanted.n_finalists) for one in found]
+    if wanted.gap is not None:
+        found = [replace(one, gap=wanted.gap) for one in found]
+    return list(dict.fromkeys(replace(one, n_finalists=min(one.n_finalists, n_classes)) for one in found))

@@ -1,0 +1,49 @@
+"""Machines between pairs of classes, for those pairs that meet among the finalists of a row."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree.solvers.classifier import NodeClassifier
+from margintree.training.machines import Trainer, as_kept
+from margintree.worker_threads import in_threads
+
+Index = npt.NDArray[np.int64]
+PAIRS_PER_TASK = 64
+
+
+def pairs_that_meet(finalists: npt.NDArray[np.integer], own: Index | None, n_classes: int) -> Index:
+    """Return the different pairs of classes that are finalists of the same row, the smaller class first.
+
+    ``finalists`` has -1 where there are fewer. With ``own``, each finalist also meets the row's own class.
+    """
+    lists = finalists.astype(np.int64)
+    if own is not None:
+        lists = np.column_stack([lists, own])
+    keys = np.empty(0, dtype=np.int64)
+    for i in range(lists.shape[1]):
+        for j in range(i):
+            one, other = np.minimum(lists[:, i], lists[:, j]), np.maximum(lists[:, i], lists[:, j])
+            met = (one >= 0) & (one < other)
+            keys = np.union1d(keys, one[met] * n_classes + other[met])
+    return np.column_stack([keys // n_classes, keys % n_classes])
+
+
+def train_pairs(
+    trainer: Trainer, pairs: Index, counted: npt.NDArray[np.bool_] | None, prune: float, n_threads: int
+) -> list[NodeClassifier]:
+    """Train a machine for each pair, on the rows of its classes that count; a positive value means the first class."""
+    class_start = trainer.training_set.class_start
+
+    def rows_of(k: int) -> Index:
+        rows = np.arange(class_start[k], class_start[k + 1])
+        return rows if counted is None else rows[counted[rows]]
+
+    def train(some: Sequence[list[int]]) -> list[NodeClassifier]:
+        machines = (trainer.classifier_between(rows_of(one), rows_of(other)) for one, other in some)
+        return [as_kept(machine, trainer.training_set, prune) for machine in machines]
+
+    listed = pairs.tolist()
+    tasks = [listed[i : i + PAIRS_PER_TASK] for i in range(0, len(listed), PAIRS_PER_TASK)]
+    return [machine for part in in_threads(train, tasks, n_threads) for machine in part]

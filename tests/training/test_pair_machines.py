@@ -1,0 +1,94 @@
+"""Machines between pairs of classes: which pairs meet, and what each machine learns from."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.svm import LinearSVC
+
+from margintree.prediction.decider import Decider, pairs_by_class
+from margintree.solvers.training_set import LinearTrainingSet
+from margintree.training.machines import Trainer
+from margintree.training.pair_machines import PAIRS_PER_TASK, pairs_that_meet, train_pairs
+
+N_CLASSES, PER_CLASS = 5, 12
+
+
+def drawn_lists(seed, n_rows=15, n_classes=9):
+    random = np.random.default_rng(seed)
+    lists = np.array([random.permutation(n_classes)[:4] for _ in range(n_rows)])
+    for row, length in zip(lists, random.integers(1, 5, size=n_rows), strict=True):
+        row[length:] = -1
+    return lists, random.integers(0, n_classes, size=n_rows)
+
+
+@given(seed=st.integers(0, 10**6), with_own=st.booleans())
+def test_pairs_that_meet_are_those_on_one_list(seed, with_own):
+    lists, own = drawn_lists(seed)
+    expected = set()
+    for row, k in zip(lists.tolist(), own.tolist(), strict=True):
+        classes = {c for c in row if c >= 0} | ({k} if with_own else set())
+        expected |= set(combinations(sorted(classes), 2))
+    found = pairs_that_meet(lists.astype(np.int32), own if with_own else None, 9)
+    assert [tuple(pair) for pair in found.tolist()] == sorted(expected)
+
+
+@given(seed=st.integers(0, 10**6))
+def test_every_pair_has_its_machine_and_a_sign_and_others_have_none(seed):
+    lists, _ = drawn_lists(seed)
+    pairs = pairs_that_meet(lists, None, 9)
+    start, other = pairs_by_class(pairs, 9)
+    decider = Decider("pairs", pair_start=start, pair_other=other)
+    one, two = (side.ravel() for side in np.meshgrid(np.arange(9), np.arange(9)))
+    machine, sign = decider.machines_between(one, two)
+    number = {tuple(pair): m for m, pair in enumerate(pairs.tolist())}
+    for a, b, m, s in zip(one.tolist(), two.tolist(), machine, sign, strict=True):
+        assert m == number.get((min(a, b), max(a, b)), -1)
+        assert a == b or s == (1 if a < b else -1)
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array], ids=["dense", "csr"])
+@pytest.mark.parametrize("n_columns", [4, 150], ids=["small", "large"])
+def test_machines_are_those_of_liblinear_on_the_rows_of_two_classes_that_count(make, n_columns):
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(N_CLASSES), PER_CLASS)
+    X = np.pad(random.normal(size=(N_CLASSES, 4))[y] + random.normal(size=(len(y), 4)), [(0, 0), (0, n_columns - 4)])
+    counted = np.arange(len(y)) % 4 != 0
+    weight = np.ones(len(y))
+    class_start = np.arange(0, len(y) + 1, PER_CLASS)
+    training_set = LinearTrainingSet(make(X), class_start, weight, 2.0 * weight, fit_intercept=True)
+    pairs = np.array([[0, 1], [0, 4], [2, 3]])
+    machines = train_pairs(Trainer(training_set, 1e-8, 10_000, 0), pairs, counted, 0.0, 2)
+    assert len(machines) == 3
+    for (one, other), machine in zip(pairs, machines, strict=True):
+        rows = counted & ((y == one) | (y == other))
+        # liblinear's squared hinge has no 1/2: its C is half of ours.
+        theirs = LinearSVC(C=1.0, tol=1e-9, max_iter=10**6, random_state=0).fit(X[rows], y[rows] == one)
+        weights = np.zeros(n_columns)
+        weights[machine.columns] = machine.weights
+        np.testing.assert_allclose(weights, theirs.coef_[0], atol=1e-3)
+        assert machine.intercept == pytest.approx(theirs.intercept_[0], abs=1e-3)
+
+
+def test_a_class_without_a_row_that_counts_loses_every_time():
+    training_set = LinearTrainingSet(np.eye(4), np.array([0, 2, 4]), np.ones(4), np.ones(4), fit_intercept=True)
+    counted = np.array([False, False, True, True])
+    (machine,) = train_pairs(Trainer(training_set, 1e-3, 1000, 0), np.array([[0, 1]]), counted, 0.0, 1)
+    assert (len(machine.weights), machine.intercept) == (0, -1.0)
+
+
+def test_machines_come_in_the_order_of_their_pairs_however_many_tasks_there_are():
+    n_classes = 15
+    # Class k is the point k: the boundary between two classes lies in the middle.
+    X = np.arange(float(n_classes))[:, None]
+    training_set = LinearTrainingSet(
+        X, np.arange(n_classes + 1), np.ones(n_classes), np.full(n_classes, 1e4), fit_intercept=True
+    )
+    pairs = np.array(list(combinations(range(n_classes), 2)))
+    assert len(pairs) > PAIRS_PER_TASK
+    machines = train_pairs(Trainer(training_set, 1e-8, 10_000, 0), pairs, None, 0.0, 2)
+    boundaries = [-machine.intercept / machine.weights[0] for machine in machines]
+    np.testing.assert_allclose(boundaries, pairs.mean(axis=1), atol=0.05)
