@@ -7,10 +7,8 @@ node and a class is +1 where the class lies to the left of the node, -1 to the r
 - the score of a path is a sum of log probabilities, log p(left) max(P, 0) + log p(right) max(-P, 0).
 
 The finalists are the best scores (``TopK``) within the gap. One more matrix product gives the values of all deciding
-machines, of which each row takes those of its finalists.
-
-So a row costs as many decision functions as there are nodes and deciding machines, where margintree evaluates those
-that it needs. A model whose classes are ranked by one machine each, without a path, is one matrix product.
+machines, of which each row takes those of its finalists. So a row costs as many decision functions as there are nodes
+and deciding machines. A model whose classes are ranked by one machine each is one matrix product.
 """
 
 import os

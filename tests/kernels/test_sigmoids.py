@@ -107,7 +107,7 @@ def test_the_temperature_is_the_most_likely_one(seed, scale):
     def loss(t):
         groups = [scores[a:b] for a, b in itertools.pairwise(start)]
         likelihood = [t * scores[j] - logsumexp(t * group) for j, group in zip(own, groups, strict=True)]
-        return 0.5 * (t - 1.0) ** 2 - weights @ likelihood
+        return 0.5 * sigmoids.PULL * (t - 1.0) ** 2 - weights @ likelihood
 
     found = sigmoids.fit_temperature(start, scores, is_own, weights)
     # Never so low that scores of different size would get the same probability.

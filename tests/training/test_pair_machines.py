@@ -61,23 +61,21 @@ def test_machines_are_those_of_liblinear_on_the_rows_of_two_classes_that_count(m
     class_start = np.arange(0, len(y) + 1, PER_CLASS)
     training_set = LinearTrainingSet(make(X), class_start, weight, 2.0 * weight, fit_intercept=True)
     pairs = np.array([[0, 1], [0, 4], [2, 3]])
-    machines = train_pairs(Trainer(training_set, 1e-8, 10_000, 0), pairs, counted, 0.0, 2)
-    assert len(machines) == 3
-    for (one, other), machine in zip(pairs, machines, strict=True):
+    table = train_pairs(Trainer(training_set, 1e-8, 10_000, 0), pairs, counted, 0.0, 2)
+    machines = table.relative_weights(np.arange(3)).T * table.scale[:, None]
+    for (one, other), weights, intercept in zip(pairs, machines, table.intercept, strict=True):
         rows = counted & ((y == one) | (y == other))
         # liblinear's squared hinge has no 1/2: its C is half of ours.
         theirs = LinearSVC(C=1.0, tol=1e-9, max_iter=10**6, random_state=0).fit(X[rows], y[rows] == one)
-        weights = np.zeros(n_columns)
-        weights[machine.columns] = machine.weights
         np.testing.assert_allclose(weights, theirs.coef_[0], atol=1e-3)
-        assert machine.intercept == pytest.approx(theirs.intercept_[0], abs=1e-3)
+        assert intercept == pytest.approx(theirs.intercept_[0], abs=1e-3)
 
 
 def test_a_class_without_a_row_that_counts_loses_every_time():
     training_set = LinearTrainingSet(np.eye(4), np.array([0, 2, 4]), np.ones(4), np.ones(4), fit_intercept=True)
     counted = np.array([False, False, True, True])
-    (machine,) = train_pairs(Trainer(training_set, 1e-3, 1000, 0), np.array([[0, 1]]), counted, 0.0, 1)
-    assert (len(machine.weights), machine.intercept) == (0, -1.0)
+    table = train_pairs(Trainer(training_set, 1e-3, 1000, 0), np.array([[0, 1]]), counted, 0.0, 1)
+    assert (table.n_weights.tolist(), table.intercept.tolist()) == ([0], [-1.0])
 
 
 def test_machines_come_in_the_order_of_their_pairs_however_many_tasks_there_are():
@@ -89,6 +87,6 @@ def test_machines_come_in_the_order_of_their_pairs_however_many_tasks_there_are(
     )
     pairs = np.array(list(combinations(range(n_classes), 2)))
     assert len(pairs) > PAIRS_PER_TASK
-    machines = train_pairs(Trainer(training_set, 1e-8, 10_000, 0), pairs, None, 0.0, 2)
-    boundaries = [-machine.intercept / machine.weights[0] for machine in machines]
+    table = train_pairs(Trainer(training_set, 1e-8, 10_000, 0), pairs, np.ones(n_classes, dtype=bool), 0.0, 2)
+    boundaries = -table.intercept / (table.scale * table.relative_weights(np.arange(len(pairs)))[0])
     np.testing.assert_allclose(boundaries, pairs.mean(axis=1), atol=0.05)

@@ -14,6 +14,8 @@ from margintree.kernels.walk import log_probability
 MAX_STEPS = 100
 MAX_HALVINGS = 30
 LOWEST_TEMPERATURE = 1e-3
+# Weight of the pull towards 1, in rows.
+PULL = 0.1
 
 
 @compiled
@@ -100,13 +102,13 @@ def fit_sigmoids(groups, values, signs, weights, prior, strength, slopes, shifts
 def fit_temperature(start, scores, is_own, weights):
     """Return the factor t > 0 of the scores under which softmax gives each group's own entry most likelihood.
 
-    The negative log likelihood is convex in t. Newton's steps on it, kept within a factor of four; a weak pull of
-    one row towards t = 1 keeps t finite where every own entry is on top, and a bound keeps scores apart that say
+    The negative log likelihood is convex in t. Newton's steps on it, kept within a factor of four; a weak pull
+    towards t = 1 keeps t finite where every own entry is on top, and a bound keeps scores apart that say
     less than nothing.
     """
     t = 1.0
     for _ in range(MAX_STEPS):
-        gradient, curvature = t - 1.0, 1.0
+        gradient, curvature = PULL * (t - 1.0), PULL
         for g in range(weights.shape[0]):
             if weights[g] == 0.0:
                 continue

@@ -1,6 +1,5 @@
 """Who decides between the finalists of a walk: their paths, machines between pairs of them, or one per class."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from margintree.prediction.weight_table import WeightTable
-from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import read_only
 
 Index = npt.NDArray[np.int64]
@@ -63,11 +61,6 @@ class Decider:
         numbers = (float(self.path_weight), float(self.slope))
         pairs = (read_only(self.pair_start), read_only(self.pair_other))
         return KINDS.index(self.kind), table, scale, intercept, int(first), *numbers, *pairs
-
-
-def linear_decider(kind: str, machines: Sequence[LinearClassifier], n_features: int, **facts: Any) -> Decider:
-    """Return a decider with linear machines, laid out flat."""
-    return Decider(kind, WeightTable.from_classifiers(machines, n_features), **facts)
 
 
 def pairs_by_class(pairs: npt.NDArray[np.integer], n_classes: int) -> tuple[Index, Index]:

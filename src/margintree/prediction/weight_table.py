@@ -64,6 +64,21 @@ class WeightTable:
         intercept = np.array([c.intercept if c is not None else 0.0 for c in classifiers])
         return cls(n_features, start.astype(np.uint64), n_weights, keys, scale, intercept)
 
+    @classmethod
+    def joined(cls, tables: "Sequence[WeightTable]", n_features: int) -> "WeightTable":
+        """Return the machines of several tables in one."""
+        if not tables:
+            return cls.from_classifiers([], n_features)
+        lengths = np.concatenate([np.diff(table.start) for table in tables])
+        return cls(
+            n_features,
+            np.concatenate([[np.uint64(0)], np.cumsum(lengths, dtype=np.uint64)]),
+            np.concatenate([table.n_weights for table in tables]),
+            np.concatenate([table.cells for table in tables]),
+            np.concatenate([table.scale for table in tables]),
+            np.concatenate([table.intercept for table in tables]),
+        )
+
     @property
     def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
         """What the compiled loops read."""

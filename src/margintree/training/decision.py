@@ -7,7 +7,7 @@ listed with its class and become negatives of its machine, which then looks wors
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from margintree.class_tree import ClassTree
 from margintree.prediction.decider import Decider, pairs_by_class
 from margintree.prediction.linear_tree import Sigmoids
 from margintree.prediction.ranker import Ranker, path_candidates
+from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import KernelClassifier, NodeClassifier
 from margintree.solvers.solution import Array
 from margintree.training import defaults
@@ -98,8 +99,10 @@ def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threa
         if not is_hopeless(candidate, results):
             results[candidate] = Result.of([one.result(candidate) for one in rounds])
     chosen, records = choose(results)
+    # With many classes the machines of the candidates would be most of the memory of a fit.
+    rounds.clear()
     decider, machines = Round(trainer, everything, nobody, wanted, n_threads).decider(chosen)
-    decider = replace(decider, slope=results[chosen].slope)
+    decider = replace(decider, slope=results[chosen].scores.slope())
     of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
     numbered = [replace(machine, row_index=rows.original[machine.row_index]) for machine in of_kernel]
     return Decision(everything.sigmoids, decider, numbered, chosen.gap, chosen.n_finalists, records)
@@ -163,23 +166,23 @@ def choose(results: "dict[Candidate, Result]") -> tuple[Candidate, list[Candidat
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a candidate makes of validation rows, and the slope of its scores."""
+    """What a candidate makes of validation rows, and the scores that its slope is fitted to."""
 
     is_right: Mask
     importance: Array
     n_evaluations: Array
-    slope: float
+    scores: "Scores"
 
     @classmethod
     def of(cls, parts: "Sequence[Result]") -> "Result":
-        """Return the result on several parts of the rows; the slope is the geometric mean."""
+        """Return the result on several parts of the rows."""
         if not parts:
-            return cls(np.empty(0, dtype=np.bool_), np.empty(0), np.empty(0), 1.0)
+            return cls(np.empty(0, dtype=np.bool_), np.empty(0), np.empty(0), Scores())
         return cls(
             np.concatenate([part.is_right for part in parts]),
             np.concatenate([part.importance for part in parts]),
             np.concatenate([part.n_evaluations for part in parts]),
-            float(np.exp(np.mean([np.log(part.slope) for part in parts]))),
+            Scores([piece for part in parts for piece in part.scores.parts]),
         )
 
     @property
@@ -193,6 +196,25 @@ class Result:
         difference = self.importance * (self.is_right.astype(float) - other.is_right)
         total = self.importance.sum()
         return float(difference.sum() / total), float(np.linalg.norm(difference) / total)
+
+
+class Scores:
+    """Scores in groups, one of each being that of the own class of a row.
+
+    A group has the scores of all finalists or, for pairs, that of the own class against an opponent, and zero. A part
+    is the lengths of its groups, the scores, which of them are of the own class, and the weights of the groups.
+    """
+
+    def __init__(self, parts: "Sequence[tuple[Index, Array, Mask, Array]]" = ()) -> None:
+        self.parts = list(parts)
+
+    def slope(self) -> float:
+        """Return the factor of the scores whose softmax makes the own classes most likely."""
+        if not self.parts:
+            return 1.0
+        lengths, scores, is_own, weights = (np.concatenate(column) for column in zip(*self.parts, strict=True))
+        start = np.concatenate([[0], np.cumsum(lengths)])
+        return float(kernels.sigmoids.fit_temperature(start, scores, is_own, weights))
 
 
 class Round:
@@ -209,14 +231,14 @@ class Round:
         self.trainer, self.held_out, self.validation = trainer, held_out, validation
         self._wanted, self._n_threads = wanted, n_threads
         # Candidates that differ by the weight of the path alone share their machines.
-        self._machines_against_all = cache(self._train_against_all)
-        self._machines_on_lists = cache(self._train_on_lists)
-        self._lists_of_all = cache(self._lists)
+        self._machines_against_all = lru_cache(1)(self._train_against_all)
+        self._machines_on_lists = lru_cache(1)(self._train_on_lists)
+        self._lists_of_all = lru_cache(1)(self._lists)
 
     def decider(self, candidate: Candidate) -> tuple[Decider, list[NodeClassifier]]:
         """Return the decider of a candidate, and its machines."""
         facts: dict[str, Any] = {}
-        machines: list[NodeClassifier] = []
+        machines: list[NodeClassifier] | WeightTable = []
         if candidate.decide == "pairs":
             machines, start, other = self._train_pairs(candidate)
             facts = {"pair_start": start, "pair_other": other}
@@ -226,22 +248,24 @@ class Round:
             else:
                 machines, path_weight = self._machines_on_lists(replace(candidate, path_weight=0.0))
             facts = {"path_weight": path_weight + candidate.path_weight}
-        return self.held_out.rows.decider(candidate.decide, machines, **facts), machines
+        decider = self.held_out.rows.decider(candidate.decide, machines, **facts)
+        return decider, machines if isinstance(machines, list) else []
 
     def result(self, candidate: Candidate) -> Result:
         """Let a candidate classify the validation rows."""
         rows, asked = self.held_out.rows, self.validation
         decider, machines = self.decider(candidate)
         parts = list(self.held_out.parts(asked, machines))
-        decider = replace(decider, slope=self._slope(decider, candidate, parts))
+        scores = self._scores(decider, candidate, parts)
+        decider = replace(decider, slope=scores.slope())
         label, count = np.empty(len(asked), dtype=np.int64), np.empty(len(asked))
         for held_out, model in parts:
             ranker = Ranker(model, decider, self._wanted.width, candidate.gap, candidate.n_finalists)
             best, _, count[held_out] = ranker.top(rows.training_set.X[held_out], 1, self._n_threads)
             label[held_out] = best[:, 0]
-        return Result((label == rows.classes)[asked], self.held_out.counted[asked], count[asked], decider.slope)
+        return Result((label == rows.classes)[asked], self.held_out.counted[asked], count[asked], scores)
 
-    def _train_pairs(self, candidate: Candidate) -> tuple[list[NodeClassifier], Index, Index]:
+    def _train_pairs(self, candidate: Candidate) -> tuple[list[NodeClassifier] | WeightTable, Index, Index]:
         """Train machines between all classes that meet, or between those that the validation rows ask for."""
         n_classes, asked = self.trainer.training_set.n_classes, self.validation
         size, width = candidate.n_finalists, self._wanted.width
@@ -267,38 +291,25 @@ class Round:
         list_trainer = ListTrainer(self.trainer, lists, importance, self._wanted.prune, self._n_threads)
         return list_trainer.train(candidate.offset_scale, candidate.cost_factor)
 
-    def _slope(self, decider: Decider, candidate: Candidate, parts: Sequence[tuple[Index, TreeModel]]) -> float:
-        """Return the factor of the scores under which the own classes of the validation rows are most likely.
-
-        Scores come in groups, one of each being that of the own class: those of all finalists, or, for pairs, one of
-        the own class against an opponent, and zero.
-        """
-        if decider.kind == "paths":
-            return 1.0
-        rows, width = self.held_out.rows, self._wanted.width
-        lengths, scores, is_own, weights = [], [], [], []
-        for held_out, model in parts:
-            own, X = rows.classes[held_out], rows.training_set.X[held_out]
-            finalists, path = path_candidates(model, X, width, candidate.gap, candidate.n_finalists)
+    def _scores(self, decider: Decider, candidate: Candidate, parts: Sequence[tuple[Index, TreeModel]]) -> Scores:
+        """Return what the decider says of the finalists of the validation rows; nothing where paths decide."""
+        rows, found = self.held_out.rows, Scores()
+        for held_out, model in parts if decider.kind != "paths" else ():
+            own, X, weight = rows.classes[held_out], rows.training_set.X[held_out], rows.importance[held_out]
+            limits = (self._wanted.width, candidate.gap, candidate.n_finalists)
+            finalists, path = path_candidates(model, X, *limits)
             row, place = np.nonzero((finalists >= 0) & (finalists == own[:, None]).any(axis=1, keepdims=True))
-            class_, importance = finalists[row, place].astype(np.int64), rows.importance[held_out]
+            class_ = finalists[row, place]
             if decider.kind == "rest":
                 value = deciding_values(model, decider, X, row, class_) + decider.path_weight * path[row, place]
-                lengths.append(np.bincount(row, minlength=len(own)))
-                scores.append(value)
-                is_own.append(class_ == own[row])
-                weights.append(np.where(lengths[-1] > 0, importance, 0.0))
+                lengths = np.bincount(row, minlength=len(own))
+                found.parts.append((lengths, value, class_ == own[row], np.where(lengths > 0, weight, 0.0)))
                 continue
             machine, sign = decider.machines_between(own[row], class_)
             row, machine, sign = row[machine >= 0], machine[machine >= 0], sign[machine >= 0]
-            value = sign * deciding_values(model, decider, X, row, machine)
-            lengths.append(np.full(len(row), 2))
-            scores.append(np.column_stack([value, np.zeros(len(row))]).ravel())
-            is_own.append(np.tile([True, False], len(row)))
-            weights.append(importance[row])
-        start = np.concatenate([[0], np.cumsum(np.concatenate(lengths))])
-        own_scores = (np.concatenate(scores), np.concatenate(is_own), np.concatenate(weights))
-        return float(kernels.sigmoids.fit_temperature(start, *own_scores))
+            value = np.column_stack([sign * deciding_values(model, decider, X, row, machine), np.zeros(len(row))])
+            found.parts.append((np.full(len(row), 2), value.ravel(), np.tile([True, False], len(row)), weight[row]))
+        return found
 
 
 def deciding_values(model: TreeModel, decider: Decider, X: Any, row: Index, machine: Index) -> Array:

@@ -8,10 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from margintree.class_tree import ClassTree
-from margintree.prediction.decider import Decider, linear_decider
+from margintree.prediction.decider import Decider
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree, Sigmoids
 from margintree.prediction.ranker import path_candidates
+from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import TrainingSet
@@ -60,11 +61,13 @@ class Rows:
         numbers = np.arange(X.shape[0])
         return KernelTree.of_trees(grown, function, X, numbers, sigmoids=sigmoids, deciding=deciding)
 
-    def decider(self, kind: str, deciding: Sequence[Any], **facts: Any) -> Decider:
+    def decider(self, kind: str, deciding: Sequence[Any] | WeightTable, **facts: Any) -> Decider:
         """Lay out machines that decide between finalists; those of a kernel are part of the model."""
         if self.training_set.function is not None or kind == "paths":
             return Decider(kind, **facts)
-        return linear_decider(kind, deciding, self.training_set.X.shape[1], **facts)
+        if not isinstance(deciding, WeightTable):
+            deciding = WeightTable.from_classifiers(deciding, self.training_set.X.shape[1])
+        return Decider(kind, deciding, **facts)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,11 +1,10 @@
 """Machines between pairs of classes, for those pairs that meet among the finalists of a row."""
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
-from margintree.solvers.classifier import NodeClassifier
+from margintree.prediction.weight_table import WeightTable
+from margintree.solvers.classifier import LinearClassifier, NodeClassifier
 from margintree.training.machines import Trainer, as_kept
 from margintree.worker_threads import in_threads
 
@@ -31,19 +30,27 @@ def pairs_that_meet(finalists: npt.NDArray[np.integer], own: Index | None, n_cla
 
 
 def train_pairs(
-    trainer: Trainer, pairs: Index, counted: npt.NDArray[np.bool_] | None, prune: float, n_threads: int
-) -> list[NodeClassifier]:
-    """Train a machine for each pair, on the rows of its classes that count; a positive value means the first class."""
-    class_start = trainer.training_set.class_start
+    trainer: Trainer, pairs: Index, counted: npt.NDArray[np.bool_], prune: float, n_threads: int
+) -> list[NodeClassifier] | WeightTable:
+    """Train a machine for each pair, on the rows of its classes that count; a positive value means the first class.
+
+    Linear machines come flat: hundreds of thousands of them would take far more memory one by one.
+    """
+    class_start, n_features = trainer.training_set.class_start, trainer.training_set.X.shape[1]
 
     def rows_of(k: int) -> Index:
         rows = np.arange(class_start[k], class_start[k + 1])
-        return rows if counted is None else rows[counted[rows]]
+        return rows[counted[rows]]
 
-    def train(some: Sequence[list[int]]) -> list[NodeClassifier]:
-        machines = (trainer.classifier_between(rows_of(one), rows_of(other)) for one, other in some)
+    def train(some: Index) -> list[NodeClassifier]:
+        machines = (trainer.classifier_between(rows_of(one), rows_of(other)) for one, other in some.tolist())
         return [as_kept(machine, trainer.training_set, prune) for machine in machines]
 
-    listed = pairs.tolist()
-    tasks = [listed[i : i + PAIRS_PER_TASK] for i in range(0, len(listed), PAIRS_PER_TASK)]
+    def train_flat(some: Index) -> WeightTable:
+        machines = [machine for machine in train(some) if isinstance(machine, LinearClassifier)]
+        return WeightTable.from_classifiers(machines, n_features)
+
+    tasks = [pairs[i : i + PAIRS_PER_TASK] for i in range(0, len(pairs), PAIRS_PER_TASK)]
+    if trainer.training_set.function is None:
+        return WeightTable.joined(in_threads(train_flat, tasks, n_threads), n_features)
     return [machine for part in in_threads(train, tasks, n_threads) for machine in part]
