@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from hypothesis import settings
 from scipy.linalg import solve_triangular
 from scipy.optimize import nnls
+from threadpoolctl import threadpool_limits
 
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.kernel_function import KernelFunction
@@ -21,6 +22,9 @@ from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.linear_rows import NEWTON_FEATURES, LinearRows
 
 Array = npt.NDArray[np.float64]
+
+# Tests run side by side, one process per core: more threads in each would only wait for each other.
+threadpool_limits(1)
 
 # The first call of a kernel may compile it, which takes seconds.
 settings.register_profile("compiled", deadline=None)
