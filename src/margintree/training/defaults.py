@@ -40,8 +40,8 @@ class Candidate:
 FOLDS, FEW_ROWS, FOLDS_OF_MANY_ROWS = 5, 5000, 2
 # 2. Machines of folds only calibrate and choose, for which this relative duality gap is enough.
 FOLD_TOL = 1e-2
-# 3. As good as the best is what lies within so many standard errors of it. With a whole one, a tenth of a decision
-# function was saved at the price of a point and a half.
+# 3. As good as the best is what lies within so many standard errors of it. A whole one let candidates win that saved a
+# fraction of a decision function and lost whole points.
 ENOUGH = 0.5
 # More finalists or a larger C are not tried where fewer, or a smaller one, are so many standard errors behind.
 CLEARLY_BEHIND = 2.0
