@@ -1,7 +1,8 @@
 """Weight vectors of many linear machines, flat, read-only and in single precision."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -65,19 +66,19 @@ class WeightTable:
         return cls(n_features, start.astype(np.uint64), n_weights, keys, scale, intercept)
 
     @classmethod
-    def joined(cls, tables: "Sequence[WeightTable]", n_features: int) -> "WeightTable":
-        """Return the machines of several tables in one."""
-        if not tables:
-            return cls.from_classifiers([], n_features)
-        lengths = np.concatenate([np.diff(table.start) for table in tables])
-        return cls(
-            n_features,
-            np.concatenate([[np.uint64(0)], np.cumsum(lengths, dtype=np.uint64)]),
-            np.concatenate([table.n_weights for table in tables]),
-            np.concatenate([table.cells for table in tables]),
-            np.concatenate([table.scale for table in tables]),
-            np.concatenate([table.intercept for table in tables]),
-        )
+    def joined(cls, tables: "Iterable[WeightTable]", n_features: int) -> "WeightTable":
+        """Return the machines of several tables in one, taking each table as it comes."""
+        n_weights, lengths = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
+        cells, scale, intercept = np.empty(0, dtype=np.uint32), np.empty(0), np.empty(0)
+        for table in tables:
+            of_table = (table.n_weights, np.diff(table.start), table.cells, table.scale, table.intercept)
+            of_all: list[npt.NDArray[Any]] = [n_weights, lengths, cells, scale, intercept]
+            for whole, part in zip(of_all, of_table, strict=True):
+                # In place: large blocks of memory grow without a copy.
+                whole.resize(len(whole) + len(part), refcheck=False)
+                whole[len(whole) - len(part) :] = part
+        start = np.concatenate([[np.uint64(0)], np.cumsum(lengths, dtype=np.uint64)])
+        return cls(n_features, start, n_weights, cells, scale, intercept)
 
     @property
     def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
@@ -123,10 +124,6 @@ class WeightTable:
         # A column beyond the row can only come from a file that was tampered with.
         known = columns < self.n_features
         return columns[known], weights[known]
-
-    @property
-    def n_bytes(self) -> int:
-        return sum(a.nbytes for a in (self.start, self.n_weights, self.cells, self.scale, self.intercept))
 
 
 _NOTHING = (np.empty(0, dtype=np.int64), np.empty(0))

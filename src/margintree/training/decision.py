@@ -7,7 +7,6 @@ listed with its class and become negatives of its machine, which then looks wors
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -230,10 +229,9 @@ class Round:
     ) -> None:
         self.trainer, self.held_out, self.validation = trainer, held_out, validation
         self._wanted, self._n_threads = wanted, n_threads
-        # Candidates that differ by the weight of the path alone share their machines.
-        self._machines_against_all = lru_cache(1)(self._train_against_all)
-        self._machines_on_lists = lru_cache(1)(self._train_on_lists)
-        self._lists_of_all = lru_cache(1)(self._lists)
+        # Candidates that differ by the weight of the path alone share their machines, and all share their lists.
+        self._machines: dict[Candidate, tuple[list[NodeClassifier], float]] = {}
+        self._lists: dict[tuple[float, int], Lists] = {}
 
     def decider(self, candidate: Candidate) -> tuple[Decider, list[NodeClassifier]]:
         """Return the decider of a candidate, and its machines."""
@@ -243,10 +241,7 @@ class Round:
             machines, start, other = self._train_pairs(candidate)
             facts = {"pair_start": start, "pair_other": other}
         elif candidate.decide == "rest":
-            if defaults.learns_from_all(self.trainer.training_set):
-                machines, path_weight = self._machines_against_all(candidate.cost_factor), 0.0
-            else:
-                machines, path_weight = self._machines_on_lists(replace(candidate, path_weight=0.0))
+            machines, path_weight = self._machines_against_the_rest(replace(candidate, path_weight=0.0))
             facts = {"path_weight": path_weight + candidate.path_weight}
         decider = self.held_out.rows.decider(candidate.decide, machines, **facts)
         return decider, machines if isinstance(machines, list) else []
@@ -277,18 +272,26 @@ class Round:
         machines = train_pairs(self.trainer, pairs, ~asked, self._wanted.prune, self._n_threads)
         return machines, *pairs_by_class(pairs, n_classes)
 
-    def _train_against_all(self, cost_factor: float) -> list[NodeClassifier]:
-        trainer = self.trainer.with_cost(cost_factor)
-        return train_against_all(trainer, ~self.validation, self._wanted.prune, self._n_threads)
+    def _machines_against_the_rest(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
+        """Return the machine of each class, and the weight that the path has beside them already."""
+        if candidate not in self._machines:
+            train = self._against_all if defaults.learns_from_all(self.trainer.training_set) else self._on_lists
+            self._machines = {candidate: train(candidate)}
+        return self._machines[candidate]
 
-    def _lists(self, gap: float, size: int) -> Lists:
-        listed = self.held_out.finalists(np.ones_like(self.validation), self._wanted.width, gap, size)
-        return Lists.of(self.trainer.training_set.class_start, *listed, self.held_out.own_score)
+    def _against_all(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
+        trainer = self.trainer.with_cost(candidate.cost_factor)
+        return train_against_all(trainer, ~self.validation, self._wanted.prune, self._n_threads), 0.0
 
-    def _train_on_lists(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
-        lists = self._lists_of_all(max(candidate.gap, defaults.LIST_GAP), candidate.n_finalists)
+    def _on_lists(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
+        gap, size = max(candidate.gap, defaults.LIST_GAP), candidate.n_finalists
+        if (gap, size) not in self._lists:
+            listed = self.held_out.finalists(np.ones_like(self.validation), self._wanted.width, gap, size)
+            class_start = self.trainer.training_set.class_start
+            self._lists = {(gap, size): Lists.of(class_start, *listed, self.held_out.own_score)}
         importance = np.where(self.validation, 0.0, self.held_out.rows.importance)
-        list_trainer = ListTrainer(self.trainer, lists, importance, self._wanted.prune, self._n_threads)
+        lists, prune = self._lists[gap, size], self._wanted.prune
+        list_trainer = ListTrainer(self.trainer, lists, importance, prune, self._n_threads)
         return list_trainer.train(candidate.offset_scale, candidate.cost_factor)
 
     def _scores(self, decider: Decider, candidate: Candidate, parts: Sequence[tuple[Index, TreeModel]]) -> Scores:

@@ -10,6 +10,7 @@ from margintree.worker_threads import in_threads
 
 Index = npt.NDArray[np.int64]
 PAIRS_PER_TASK = 64
+TASKS_AT_A_TIME = 64
 
 
 def pairs_that_meet(finalists: npt.NDArray[np.integer], own: Index | None, n_classes: int) -> Index:
@@ -51,6 +52,9 @@ def train_pairs(
         return WeightTable.from_classifiers(machines, n_features)
 
     tasks = [pairs[i : i + PAIRS_PER_TASK] for i in range(0, len(pairs), PAIRS_PER_TASK)]
-    if trainer.training_set.function is None:
-        return WeightTable.joined(in_threads(train_flat, tasks, n_threads), n_features)
-    return [machine for part in in_threads(train, tasks, n_threads) for machine in part]
+    if trainer.training_set.function is not None:
+        return [machine for part in in_threads(train, tasks, n_threads) for machine in part]
+    parts = (tasks[i : i + TASKS_AT_A_TIME] for i in range(0, len(tasks), TASKS_AT_A_TIME))
+    return WeightTable.joined(
+        (table for part in parts for table in in_threads(train_flat, part, n_threads)), n_features
+    )
