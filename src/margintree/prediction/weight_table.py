@@ -71,7 +71,8 @@ class WeightTable:
         n_weights, lengths = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
         cells, scale, intercept = np.empty(0, dtype=np.uint32), np.empty(0), np.empty(0)
         for table in tables:
-            of_table = (table.n_weights, np.diff(table.start), table.cells, table.scale, table.intercept)
+            of_table: list[npt.NDArray[Any]] = [table.n_weights, np.diff(table.start), table.cells, table.scale]
+            of_table.append(table.intercept)
             of_all: list[npt.NDArray[Any]] = [n_weights, lengths, cells, scale, intercept]
             for whole, part in zip(of_all, of_table, strict=True):
                 # In place: large blocks of memory grow without a copy.
