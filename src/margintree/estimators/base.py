@@ -92,6 +92,10 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Return what ``validate_data`` asks of X."""
         return {"accept_sparse": False if self._is_pairwise else "csr", "dtype": np.float64, "order": "C"}
 
+    def _training_rules(self, X: Any) -> dict[str, Any]:
+        """Return what ``validate_data`` asks of the X to train on."""
+        return self._input_rules()
+
     def _check_fitted(self) -> None:
         check_is_fitted(self)
 
@@ -102,7 +106,7 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData, Any, npt.NDArray[Any]]:
         """Validate the arguments of fit; return the sorted data, and X and y as they were validated."""
-        X, y = validate_data(self, checked_indices(X), y, **self._input_rules())
+        X, y = validate_data(self, checked_indices(X), y, **self._training_rules(X))
         X = in_canonical_form(X)
         check_classification_targets(y)
         if self._is_pairwise and X.shape[0] != X.shape[1]:
@@ -110,8 +114,18 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 f"With kernel='precomputed' fit needs a square matrix of kernel values between all pairs of rows; "
                 f"got shape {X.shape}."
             )
-        data = prepare(X, y, sample_weight, C=self.C, class_weight=self.class_weight, pairwise=self._is_pairwise)
+        data = prepare(
+            *(X, y, sample_weight),
+            C=self.C,
+            class_weight=self.class_weight,
+            pairwise=self._is_pairwise,
+            in_place=self._trains_in_place(X),
+        )
         return data, X, y
+
+    def _trains_in_place(self, X: Any) -> bool:
+        """Return whether training leaves X where it is, instead of taking a copy that is sorted by class."""
+        return False
 
     def _training_set(self, data: TrainingData) -> tuple[TrainingSet, KernelFunction | None]:
         """Return the training set and the kernel function, None for the linear kernel."""

@@ -1,12 +1,15 @@
 """MarginTreeClassifier: the class tree of maximum separating margin."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
+from threadpoolctl import threadpool_limits
 
 from margintree.estimators.base import Kernel
 from margintree.estimators.callbacks import CallbackSupportMixin, FitProgress, with_callbacks
@@ -16,6 +19,7 @@ from margintree.prediction.decider import KINDS
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.ranker import Ranker
+from margintree.solvers.training_set import COPIED_VALUES
 from margintree.splits import SPLITS, RandomSplit, Split
 from margintree.structures.grow import GrownTree, grow
 from margintree.structures.half_rows import half_of_the_rows
@@ -223,18 +227,21 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         training_set, _ = self._training_set(data)
         progress = FitProgress(self, len(data.classes) - 1, X, y)
         seed = self._seed()
-        grown = grow(
-            training_set,
-            self._split_object(),
-            balance=self.balance,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            seed=seed,
-            n_threads=self._n_threads(),
-            on_node=progress.node_done,
-            class_names=data.classes,
-            keep=lambda machine: as_kept(machine, training_set, self.prune),
-        )
+        n_threads = self._n_threads()
+        # Nodes in several threads need no more threads for their products.
+        with threadpool_limits(1, "blas") if n_threads > 1 else nullcontext():
+            grown = grow(
+                training_set,
+                self._split_object(),
+                balance=self.balance,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                seed=seed,
+                n_threads=n_threads,
+                on_node=progress.node_done,
+                class_names=data.classes,
+                keep=lambda machine: as_kept(machine, training_set, self.prune),
+            )
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         trainer = Trainer(training_set, self.tol, self.max_iter, seed)
         n_iter = max(record.n_iter for record in grown.records)
@@ -242,6 +249,16 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         self.node_records_, self.n_iter_ = grown.records, n_iter
         progress.finish()
         return self
+
+    def _training_rules(self, X: Any) -> dict[str, Any]:
+        # Dense rows are trained on as they came; in double precision they would take twice the memory.
+        return self._input_rules() | ({"dtype": [np.float64, np.float32]} if self._is_linear_on_dense(X) else {})
+
+    def _trains_in_place(self, X: Any) -> bool:
+        return self._is_linear_on_dense(X) and X.size > COPIED_VALUES
+
+    def _is_linear_on_dense(self, X: Any) -> bool:
+        return not sp.issparse(X) and isinstance(self.kernel, str) and self.kernel == "linear"
 
     def _check_walk(self) -> None:
         """Refuse parameters that do not go together."""
@@ -304,7 +321,8 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         assert model is not None
         model = replace(model, sigmoids=sigmoids)
         if self.calibration_folds != 0:
-            ranker = Ranker(model, decision.decider, self._width(), decision.gap, decision.n_finalists)
+            chosen = decision.chosen
+            ranker = Ranker(model, decision.decider, chosen.beam(self._width()), chosen.gap, chosen.n_finalists)
         # All at once, and last: a fit that is interrupted or fails leaves an earlier model as it was.
         self.classes_, self.trees_, self.tree_, self._model = data.classes, trees, trees[0], model
         self._ranker, self.candidates_ = ranker, records

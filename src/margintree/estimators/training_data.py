@@ -22,7 +22,7 @@ LEAST_SHARE = 1e-14
 class TrainingData:
     """Rows with positive weight, sorted by class.
 
-    ``original_row`` tells where each row stood in the user's data.
+    ``original_row`` tells where each row stood in the user's data; with ``in_place``, X still has them there.
     """
 
     X: Any
@@ -31,14 +31,15 @@ class TrainingData:
     sample_weight: Array
     cost: Array
     original_row: npt.NDArray[np.int64]
+    in_place: bool = False
 
 
 def prepare(
-    X: Any, y: npt.NDArray[Any], sample_weight: Any, *, C: float, class_weight: Any, pairwise: bool
+    X: Any, y: npt.NDArray[Any], sample_weight: Any, *, C: float, class_weight: Any, pairwise: bool, in_place: bool
 ) -> TrainingData:
     """Drop rows of weight zero, sort the others by class, and give each its cost.
 
-    A row of weight zero counts as absent: a class that has no other rows is not learned.
+    A row of weight zero counts as absent: a class that has no other rows is not learned. ``in_place`` leaves X alone.
     """
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
     kept = np.flatnonzero(weight > 0.0)
@@ -69,14 +70,16 @@ def prepare(
             f"The rows of class {classes[np.argmin(sizes)]!r} weigh {sizes.min():.3g} of {sizes.sum():.3g} in all, too "
             "little to be told from rounding. Raise their sample_weight, or set it to 0 to leave the class out."
         )
-    X = X[np.ix_(rows, rows)] if pairwise else X[rows]
-    return TrainingData(X, classes, class_start, weight, cost, rows)
+    if not in_place:
+        X = X[np.ix_(rows, rows)] if pairwise else X[rows]
+    return TrainingData(X, classes, class_start, weight, cost, rows, in_place)
 
 
 def linear_set(data: TrainingData, *, fit_intercept: bool) -> LinearTrainingSet:
     """Return the training set of a linear model."""
     X = sp.csr_array(data.X) if sp.issparse(data.X) else data.X
-    return LinearTrainingSet(X, data.class_start, data.sample_weight, data.cost, fit_intercept=fit_intercept)
+    weight, cost, order = data.sample_weight, data.cost, data.original_row if data.in_place else None
+    return LinearTrainingSet(X, data.class_start, weight, cost, fit_intercept=fit_intercept, order=order)
 
 
 def kernel_set(data: TrainingData, function: KernelFunction, *, cache_size: float) -> TrainingSet:

@@ -28,6 +28,7 @@ _MODULES = (
     "rows",
     "sigmoids",
     "single",
+    "softmax_dual",
     "stream",
     "tables",
     "walk",

@@ -3,6 +3,8 @@
 ``rows`` is a tuple of arrays, so that the solvers are written once and compiled per layout:
 
 - ``(values,)``: a dense float64 matrix in C order;
+- ``(values, row_index)``: some rows of a dense matrix, which stay where they are. Weights that are longer than a row
+  have one more, that of a feature which is 1;
 - ``(indptr, indices, values)``: CSR with unsigned indices. Unsigned matters: a signed index costs a
   wrap-around test at every access, which made the sparse dot product 1.6 to 2 times slower;
 - ``(one of the above, classes, mix)``: several planes at once (Remark 2 of the paper). For planes
@@ -45,7 +47,7 @@ def row_end(rows, i):
 def _layout(rows):
     if isinstance(rows[0], types.BaseTuple):
         return "planes of " + _layout(rows[0])
-    return "sparse" if len(rows) == 3 else "dense"
+    return {1: "dense", 2: "indexed", 3: "sparse"}[len(rows)]
 
 
 @overload(row_dot, jit_options=OPTIONS)
@@ -56,6 +58,14 @@ def _row_dot(rows, i, weights):
         for j in range(row.shape[0]):
             total += row[j] * weights[j]
         return total
+
+    def indexed(rows, i, weights):
+        values, row_index = rows
+        row = values[row_index[i]]
+        total = 0.0
+        for j in range(row.shape[0]):
+            total += row[j] * weights[j]
+        return total + weights[row.shape[0]] if weights.shape[0] > row.shape[0] else total
 
     def sparse(rows, i, weights):
         indptr, indices, values = rows
@@ -82,6 +92,7 @@ def _row_dot(rows, i, weights):
 
     return {
         "dense": dense,
+        "indexed": indexed,
         "sparse": sparse,
         "planes of dense": planes_of_dense,
         "planes of sparse": planes_of_sparse,
@@ -94,6 +105,14 @@ def _row_add(rows, i, factor, weights):
         row = rows[0][i]
         for j in range(row.shape[0]):
             weights[j] += factor * row[j]
+
+    def indexed(rows, i, factor, weights):
+        values, row_index = rows
+        row = values[row_index[i]]
+        for j in range(row.shape[0]):
+            weights[j] += factor * row[j]
+        if weights.shape[0] > row.shape[0]:
+            weights[row.shape[0]] += factor
 
     def sparse(rows, i, factor, weights):
         indptr, indices, values = rows
@@ -114,6 +133,7 @@ def _row_add(rows, i, factor, weights):
 
     return {
         "dense": dense,
+        "indexed": indexed,
         "sparse": sparse,
         "planes of dense": planes_of_dense,
         "planes of sparse": planes_of_sparse,
@@ -160,17 +180,40 @@ def _row_end(rows, i):
 
 @compiled
 def squared_norms(rows, n_rows):
-    """Return |x_j|^2 of every row of a dense or sparse matrix."""
-    values = rows[-1].reshape(-1)
+    """Return |x_j|^2 of every row of a matrix; a constant feature is not counted among those that are indexed."""
     result = np.empty(n_rows)
-    start = 0
     for i in range(n_rows):
-        stop = row_end(rows, i)
-        # Summed up outside of the array: adding in place, compiled code asks where both arrays lie before it takes
-        # several values at a time, and the last bit would depend on that.
-        total = 0.0
-        for p in range(start, stop):
-            total += values[p] * values[p]
-        result[i] = total
-        start = stop
+        result[i] = _squared_norm(rows, i)
     return result
+
+
+def _squared_norm(rows, i):
+    """Return |x_i|^2."""
+    raise TypeError("_squared_norm is for compiled code only")
+
+
+# Summed up outside of the array of results: adding in place, compiled code asks where both arrays lie before it takes
+# several values at a time, and the last bit would depend on that.
+@overload(_squared_norm, jit_options=OPTIONS)
+def _squared_norm_of(rows, i):
+    def dense(rows, i):
+        total = 0.0
+        for value in rows[0][i]:
+            total += value * value
+        return total
+
+    def indexed(rows, i):
+        values, row_index = rows
+        total = 0.0
+        for value in values[row_index[i]]:
+            total += np.float64(value) * value
+        return total
+
+    def sparse(rows, i):
+        indptr, _, values = rows
+        total = 0.0
+        for p in range(indptr[i], indptr[i + 1]):
+            total += values[p] * values[p]
+        return total
+
+    return {"dense": dense, "indexed": indexed, "sparse": sparse}[_layout(rows)]

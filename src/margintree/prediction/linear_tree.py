@@ -17,6 +17,9 @@ from margintree.solvers.linear_rows import layout, read_only
 from margintree.solvers.node_rows import Matrix
 from margintree.solvers.solution import Array
 
+# Rows in single precision are copied to double precision, so many values at a time.
+BLOCK_VALUES = 2**20
+
 
 @dataclass(frozen=True, eq=False)
 class Sigmoids:
@@ -75,7 +78,11 @@ class LinearTree:
 
     def blocks(self, X: Matrix) -> Iterator[tuple[int, int, Any, tuple[Any, ...]]]:
         """Yield parts of the rows, ``first:last``, as the compiled loops read them together with the forest."""
-        yield 0, X.shape[0], layout(X), self.forest
+        is_single = isinstance(X, np.ndarray) and X.dtype == np.float32
+        height = max(1, BLOCK_VALUES // max(1, X.shape[1])) if is_single else X.shape[0]
+        for first in range(0, X.shape[0], max(1, height)):
+            last = min(X.shape[0], first + height)
+            yield first, last, layout(X[first:last].astype(np.float64) if is_single else X), self.forest
 
     def leaves(self, X: Matrix, n_threads: int = 1) -> npt.NDArray[np.int32]:
         """Return the leaf of the first tree that each row reaches by the greedy walk."""

@@ -1,9 +1,11 @@
 """Nodes with explicit features: dual coordinate descent, with Newton's method as a finish.
 
 No kernel matrix exists here, but for the machines over many planes of a relaxation. A node keeps a copy of its own
-rows that has only the columns in use, so that the deep nodes of a sparse problem work on small arrays.
+rows that has only the columns in use, so that the deep nodes of a sparse problem work on small arrays. The rows of a
+large dense problem stay where they are.
 """
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,6 +34,8 @@ EPOCHS_BEFORE_NEWTON = 30
 INNER_PRODUCTS_BYTES = 100 * MEGABYTE
 # Sparse rows with few columns and at least this share of non-zeros are handled faster as dense ones.
 DENSE_SHARE = 0.1
+# A search for a labelling looks at so many rows on the leading principal axes.
+SEARCHED_ROWS = 2**14
 # Fourth powers of a row's length must stay far from overflow.
 LARGEST_SQUARED_NORM = 1e100
 # A polish costs a few times rows x features^2; up to this much it takes some milliseconds.
@@ -64,40 +68,71 @@ class SparseRows:
         return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
 
 
+@dataclass(frozen=True, eq=False)
+class IndexedRows:
+    """Rows of a dense matrix that is too large for copies, with a constant feature or without."""
+
+    values: npt.NDArray[np.floating]
+    row_index: npt.NDArray[np.int64]
+    has_constant: bool
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.row_index), self.values.shape[1] + self.has_constant
+
+    def toarray(self) -> Array:
+        """Return a copy of the rows."""
+        return with_constant(self.values[self.row_index], self.has_constant)
+
+
+def with_constant(values: npt.NDArray[np.floating], has_constant: bool) -> Array:
+    """Return dense rows in double precision, with a last column of ones if there is a constant feature."""
+    n_rows, n_columns = values.shape
+    features = np.ones((n_rows, n_columns + has_constant))
+    features[:, :n_columns] = values
+    return features
+
+
 class LinearRows(NodeRows):
     """Rows with phi(x) = x.
 
     Parameters
     ----------
-    features : ndarray, SparseRows or csr_array of shape (n_rows, n_columns)
-        The node's own copy, without unused columns, with the constant column where there is one.
+    features : ndarray, SparseRows, IndexedRows or csr_array of shape (n_rows, n_columns)
+        The node's own rows, without unused columns, with the constant column where there is one.
     columns : ndarray of shape (n_columns,)
         Which column of the training matrix each one is.
     class_start, ridge, seed
         See ``NodeRows``.
     is_exact : bool, default=True
         Whether solutions of small nodes are polished.
+    leading : ndarray of shape (n_rows, n_axes) or None
+        The rows on the leading principal axes of the training set, for a search.
     """
 
     def __init__(
         self,
-        features: Matrix | SparseRows,
+        features: Matrix | SparseRows | IndexedRows,
         columns: npt.NDArray[np.int64],
         class_start: npt.NDArray[np.int64],
         ridge: Array,
         seed: int,
         *,
         is_exact: bool = True,
+        leading: Array | None = None,
     ) -> None:
         super().__init__(class_start, ridge, seed)
         self.is_exact = is_exact
+        self._leading = leading
         n_rows, n_columns = features.shape
-        if not isinstance(features, np.ndarray) and n_columns <= NEWTON_FEATURES:
+        if not isinstance(features, np.ndarray | IndexedRows) and n_columns <= NEWTON_FEATURES:
             features = features.toarray() if features.nnz >= DENSE_SHARE * n_rows * n_columns else features
         self.features: Any = features
         self.columns = columns
         self._rows = layout(features)
         self._squared_norms = kernels.rows.squared_norms(self._rows, n_rows)
+        if isinstance(features, IndexedRows) and features.has_constant:
+            self._squared_norms += 1.0
         # Written so that NaN is refused, too.
         if not self._squared_norms.max(initial=0.0) <= LARGEST_SQUARED_NORM:
             raise ValueError(
@@ -121,14 +156,14 @@ class LinearRows(NodeRows):
         if start is not None:
             kernels.linear_dual.accumulate(self._rows, alpha * signs, weights)
         decision = np.empty(self.n_rows)
-        newton_pays = isinstance(self.features, np.ndarray) and self.features.shape[1] <= NEWTON_FEATURES
+        newton_pays = self._is_dense and self.features.shape[1] <= NEWTON_FEATURES
         epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, self.features.shape[1])) if newton_pays else max_iter
         n_iter, primal, dual = kernels.linear_dual.solve(
             self._rows, signs, self.ridge, self._squared_norms, alpha, weights, decision, tol, cutoff, epochs, self.seed
         )
         if newton_pays and primal - dual > tol * primal and dual <= cutoff:
             steps, weights, alpha, decision, primal, dual = newton(
-                self.features, signs, self.ridge, weights, tol, cutoff, NEWTON_ITERATIONS, alpha=alpha, dual=dual
+                self.feature_matrix, signs, self.ridge, weights, tol, cutoff, NEWTON_ITERATIONS, alpha=alpha, dual=dual
             )
             n_iter += steps
         return SVMSolution(alpha, decision, primal, dual, float(weights @ weights), n_iter, labelling, weights)
@@ -163,18 +198,18 @@ class LinearRows(NodeRows):
         signs = np.ones(self.n_rows)
         alpha = np.zeros(self.n_rows) if alpha is None else alpha.copy()
         mix = np.ascontiguousarray((planes[used] * np.sqrt(mu[used])[:, None]).T)
-        rows = (self._rows, self.classes, mix)
+        rows = (layout(self._own_copy), self.classes, mix)
         weights = np.zeros((self.features.shape[1], mix.shape[1]))
         kernels.linear_dual.accumulate(rows, alpha, weights)
         signed = np.empty(self.n_rows)
         # |psi(x)|^2 = |x|^2 sum_m mu_m = |x|^2.
-        newton_pays = isinstance(self.features, np.ndarray) and weights.size <= NEWTON_FEATURES
+        newton_pays = self._is_dense and weights.size <= NEWTON_FEATURES
         epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, weights.size)) if newton_pays else max_iter
         n_iter, primal, dual = kernels.linear_dual.solve(
             rows, signs, self.ridge, self._squared_norms, alpha, weights, signed, tol, np.inf, epochs, self.seed
         )
         if newton_pays and primal - dual > tol * primal:
-            psi = (self.features[:, :, None] * mix[self.classes][:, None, :]).reshape(self.n_rows, -1)
+            psi = (self._own_copy[:, :, None] * mix[self.classes][:, None, :]).reshape(self.n_rows, -1)
             steps, flat, alpha, signed, primal, dual = newton(
                 psi, signs, self.ridge, weights.reshape(-1), tol, np.inf, NEWTON_ITERATIONS
             )
@@ -184,9 +219,9 @@ class LinearRows(NodeRows):
 
     def _inner_products_pay(self, n_planes: int) -> bool:
         """Tell whether a step over all planes' features costs more than one over the inner products with all rows."""
-        if isinstance(self.features, np.ndarray) and self.features.shape[1] * n_planes <= NEWTON_FEATURES:
+        if self._is_dense and self.features.shape[1] * n_planes <= NEWTON_FEATURES:
             return False
-        stored = self.features.size if isinstance(self.features, np.ndarray) else self.features.nnz
+        stored = math.prod(self.features.shape) if self._is_dense else self.features.nnz
         return 2 * n_planes * stored > self.n_rows**2 and 8 * self.n_rows**2 <= INNER_PRODUCTS_BYTES
 
     @cached_property
@@ -195,13 +230,35 @@ class LinearRows(NodeRows):
         return KernelRows(source, np.arange(self.n_rows), self.class_start, self.ridge, self.seed)
 
     @property
+    def _is_dense(self) -> bool:
+        return isinstance(self.features, np.ndarray | IndexedRows)
+
+    @cached_property
+    def _own_copy(self) -> Any:
+        return self.features.toarray() if isinstance(self.features, IndexedRows) else self.features
+
+    @property
     def feature_matrix(self) -> Matrix:
         """The features as a matrix that can be multiplied."""
-        return self.features.matrix() if isinstance(self.features, SparseRows) else self.features
+        return self.features.matrix() if isinstance(self.features, SparseRows) else self._own_copy
+
+    def reduced(self) -> "LinearRows":
+        """Return a part of the rows on the leading principal axes, or these rows where there are few features."""
+        if self._leading is None:
+            return self
+        # Evenly from each class, at least one row of each.
+        counts = np.diff(self.class_start)
+        kept = np.maximum(1, counts * min(1.0, SEARCHED_ROWS / self.n_rows)).astype(np.int64)
+        start = np.concatenate([[0], np.cumsum(kept)])
+        number = np.arange(start[-1]) - np.repeat(start[:-1], kept)
+        row = np.repeat(self.class_start[:-1], kept) + number * np.repeat(counts, kept) // np.repeat(kept, kept)
+        features = with_constant(self._leading[row], self.features.shape[1] > len(self.columns))
+        columns = np.arange(self._leading.shape[1])
+        return LinearRows(features, columns, start, self.ridge[row], self.seed, is_exact=False)
 
     def class_vectors(self, coefficients: Array) -> Matrix:
         n_columns = self.features.shape[1]
-        if isinstance(self.features, np.ndarray) or self.n_classes * n_columns <= DENSE_CLASS_VECTORS:
+        if self._is_dense or self.n_classes * n_columns <= DENSE_CLASS_VECTORS:
             return np.asarray(kernels.linear_dual.class_vectors(self._rows, coefficients, self.class_start, n_columns))
         selection = sp.csr_array(
             (coefficients, np.arange(self.n_rows), self.class_start), shape=(self.n_classes, self.n_rows)
@@ -227,7 +284,7 @@ def _inner_products(A: Matrix, B: Matrix) -> Array:
     return np.asarray(products.toarray() if sp.issparse(products) else products)
 
 
-def layout(features: Matrix | SparseRows) -> tuple[npt.NDArray[np.generic], ...]:
+def layout(features: Matrix | SparseRows | IndexedRows) -> tuple[npt.NDArray[np.generic], ...]:
     """Return the arrays that the compiled loops read; see ``margintree.kernels.rows``.
 
     They are read-only views, so that a user's read-only array and a writable one run the same
@@ -235,6 +292,8 @@ def layout(features: Matrix | SparseRows) -> tuple[npt.NDArray[np.generic], ...]
     """
     if isinstance(features, np.ndarray):
         return (read_only(np.ascontiguousarray(features)),)
+    if isinstance(features, IndexedRows):
+        return read_only(np.ascontiguousarray(features.values)), read_only(features.row_index)
     return (
         read_only(features.indptr.astype(np.int64, copy=False).view(np.uint64)),
         read_only(features.indices.astype(np.int32, copy=False).view(np.uint32)),

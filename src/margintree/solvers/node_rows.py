@@ -63,6 +63,10 @@ class NodeRows(ABC):
         above ``cutoff``.
         """
 
+    def reduced(self) -> "NodeRows":
+        """Return fewer rows in fewer coordinates, which tell most of these, for a search; or these rows."""
+        return self
+
     @abstractmethod
     def solve_planes(
         self, planes: Array, mu: Array, *, tol: float, max_iter: int, alpha: Array | None = None

@@ -2,24 +2,34 @@
 
 from abc import ABC, abstractmethod
 from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.linalg import eigh
 
 from margintree import kernels
 from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import KernelSource
-from margintree.solvers.linear_rows import POLISH_WORK, LinearRows, SparseRows, layout
+from margintree.solvers.linear_rows import POLISH_WORK, IndexedRows, LinearRows, SparseRows, layout, with_constant
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, SVMSolution
 from margintree.worker_threads import give_up_if_abandoned
 
 Index = npt.NDArray[np.int64]
+
+# Nodes have copies of their rows, in double precision, while the whole dense matrix has at most so many values.
+COPIED_VALUES = 2**22
+# Values of dense rows that are copied at a time.
+PIECE_VALUES = 2**20
+# A search for a labelling sees dense rows on so many principal axes: on four sets of 256 to 1000 features its splits
+# were as good as those of a search that sees all of them.
+LEADING_AXES = 64
 
 
 class TrainingSet(ABC):
@@ -60,6 +70,10 @@ class TrainingSet(ABC):
         offsets = np.repeat(self.class_start[classes] - start[:-1], lengths)
         return np.arange(start[-1]) + offsets, start
 
+    def take(self, row_index: Index) -> Matrix:
+        """Return a copy of some rows."""
+        return self.X[row_index]
+
     def node_rows(self, classes: Index, seed: int) -> NodeRows:
         """Return the rows of a node that holds the given classes."""
         row_index, start = self.rows_of(classes)
@@ -84,13 +98,59 @@ class TrainingSet(ABC):
         """Return what prediction needs of a node's solution."""
 
 
+def pieces(row_index: Index, X: Matrix) -> list[Index]:
+    """Divide row numbers of X, so that a copy of the rows of a piece is small beside a large dense training set."""
+    height = max(1, PIECE_VALUES // X.shape[1]) if isinstance(X, np.ndarray) else max(1, len(row_index))
+    return [row_index[first : first + height] for first in range(0, len(row_index), height)]
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """The weighted sum of dense rows x, and that of (x - centre)(x - centre)'."""
+
+    total: float
+    centre: Array
+    scatter: Array
+
+    @classmethod
+    def of(cls, training_set: "LinearTrainingSet", row_index: Index, centre: Array | None = None) -> "Moments":
+        """Sum up over some rows; without a centre, that is their mean."""
+        X, weight = training_set.X, training_set.sample_weight
+        total, n_features = float(weight[row_index].sum()), X.shape[1]
+        if centre is None:
+            centre = np.zeros(n_features)
+            for piece in pieces(row_index, X):
+                centre += weight[piece] @ training_set.take(piece) / total
+        scatter = np.zeros((n_features, n_features))
+        for piece in pieces(row_index, X):
+            rows = training_set.take(piece) - centre.astype(X.dtype)
+            scatter += rows.T @ (rows * weight[piece, None].astype(X.dtype))
+        return cls(total, centre, scatter)
+
+    @property
+    def second(self) -> Array:
+        """The weighted sum of xx'."""
+        return self.scatter + self.total * np.outer(self.centre, self.centre)
+
+
 class LinearTrainingSet(TrainingSet):
-    """Rows with explicit features, dense or CSR; a constant feature supplies the intercept."""
+    """Rows with explicit features, dense or CSR; a constant feature supplies the intercept.
+
+    Dense rows need not come sorted by class: ``order`` has their places in X then.
+    """
 
     def __init__(
-        self, X: Matrix, class_start: Index, sample_weight: Array, cost: Array, *, fit_intercept: bool
+        self,
+        X: Matrix,
+        class_start: Index,
+        sample_weight: Array,
+        cost: Array,
+        *,
+        fit_intercept: bool,
+        order: Index | None = None,
     ) -> None:
         super().__init__(class_start, sample_weight, cost)
+        self.order = order
         if sp.issparse(X) and not X.has_canonical_format:
             # Entries that are stored twice add up; the solvers take each stored value for one of its own.
             X = X.copy()
@@ -101,27 +161,23 @@ class LinearTrainingSet(TrainingSet):
         # Small problems are solved to rounding, so that weights and repeated rows give the same model.
         self.is_exact = X.shape[0] * X.shape[1] ** 2 <= POLISH_WORK
 
-    @cached_property
-    def density(self) -> float:
-        """Part of the values that are not zero; a row of weight 2 counts as two."""
-        if not sp.issparse(self.X):
-            counts = np.count_nonzero(self.X, axis=1)
-        elif self.X.data.all():
-            counts = np.diff(self.X.indptr)
-        else:
-            counts = np.asarray((self.X != 0.0).sum(axis=1)).ravel()
-        n_values = self.sample_weight.sum() * self.X.shape[1]
-        return float(self.sample_weight @ counts) / n_values if n_values else 0.0
+    def take(self, row_index: Index) -> Matrix:
+        return self.X[self._places(row_index)]
+
+    def _places(self, row_index: Index) -> Index:
+        return row_index if self.order is None else self.order[row_index]
 
     def select(self, row_index: Index, class_start: Index, seed: int) -> LinearRows:
         n_columns = self.X.shape[1]
-        features: Matrix | SparseRows
+        features: Matrix | SparseRows | IndexedRows
+        leading = None
         if isinstance(self.X, np.ndarray):
             columns = np.arange(n_columns)
-            features = np.empty((len(row_index), n_columns + self.fit_intercept))
-            features[:, :n_columns] = self.X[row_index]
-            if self.fit_intercept:
-                features[:, n_columns] = 1.0
+            leading = None if self.leading is None else self.leading[row_index]
+            if self.X.size > COPIED_VALUES:
+                features = IndexedRows(self.X, self._places(row_index), self.fit_intercept)
+            else:
+                features = with_constant(self.take(row_index), self.fit_intercept)
         else:
             indptr, indices, values = self._arrays
             columns, stored = kernels.gather.used_columns(indptr, indices, row_index, n_columns)
@@ -129,7 +185,25 @@ class LinearTrainingSet(TrainingSet):
                 indptr, indices, values, row_index, columns, stored, n_columns, self.fit_intercept
             )
             features = SparseRows(indptr, indices, values, (len(row_index), len(columns) + self.fit_intercept))
-        return LinearRows(features, columns, class_start, self.ridge[row_index], seed, is_exact=self.is_exact)
+        ridge, is_exact = self.ridge[row_index], self.is_exact
+        return LinearRows(features, columns, class_start, ridge, seed, is_exact=is_exact, leading=leading)
+
+    @cached_property
+    def moments(self) -> Moments:
+        """Sums over the rows, by their weights, which only dense rows have use for."""
+        return Moments.of(self, np.arange(self.n_rows))
+
+    @cached_property
+    def leading(self) -> Array | None:
+        """Dense rows on their leading principal axes; None where there are hardly more features than axes."""
+        n_features = self.X.shape[1]
+        if not isinstance(self.X, np.ndarray) or n_features <= 2 * LEADING_AXES:
+            return None
+        axes = eigh(self.moments.second, subset_by_index=[n_features - LEADING_AXES, n_features - 1])[1]
+        result = np.empty((self.n_rows, LEADING_AXES))
+        for piece in pieces(np.arange(self.n_rows), self.X):
+            result[piece] = self.take(piece) @ axes.astype(self.X.dtype)
+        return result
 
     def quick_machine(
         self, left: Index, right: Index, *, tol: float, max_iter: int, seed: int
@@ -149,7 +223,7 @@ class LinearTrainingSet(TrainingSet):
 
     def part(self, row_index: Index, class_start: Index, share: Array | float = 1.0) -> "LinearTrainingSet":
         weight, cost = share * self.sample_weight[row_index], share / self.ridge[row_index]
-        return LinearTrainingSet(self.X[row_index], class_start, weight, cost, fit_intercept=self.fit_intercept)
+        return LinearTrainingSet(self.take(row_index), class_start, weight, cost, fit_intercept=self.fit_intercept)
 
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> LinearClassifier:
         assert isinstance(rows, LinearRows)

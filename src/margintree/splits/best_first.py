@@ -76,11 +76,16 @@ class BestFirstSplit:
         tol = max(self.search_tol, node.tol)
         if node.n_classes <= self.list_up_to:
             return self._search_list(node, tol)
-        best = self.larger.best_end(node)
+        # With many classes the rows are many, and how they lie shows on their principal axes.
+        search = node.reduced()
+        best = self.larger.best_end(search)
         patience = node.n_classes**2 if self.patience is None else round(self.patience * node.share)
         if node.n_classes <= self.neighbours_up_to and patience > 0:
-            best = improve(node, best, tol=tol, slack=self.slack, patience=patience)
-        return conclude(node, best.labelling, start=best)
+            best = improve(search, best, tol=tol, slack=self.slack, patience=patience)
+        if search is node:
+            return conclude(node, best.labelling, start=best)
+        node.n_iter += search.n_iter
+        return conclude(node, best.labelling)
 
     def _search_list(self, node: NodeProblem, tol: float) -> SplitResult:
         search = _ListSearch(node, tol)

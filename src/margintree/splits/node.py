@@ -4,6 +4,7 @@ A labelling is one sign per class. It is feasible when |sum_k n_k z_k| <= beta w
 beta = max(balance * N, max_k n_k); a greedy assignment always meets that, and no side is ever empty.
 """
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -105,6 +106,15 @@ class NodeProblem:
         solution = self.rows.solve(labelling, tol=tol, max_iter=self.max_iter, cutoff=cutoff, start=start)
         self.n_iter += solution.n_iter
         return solution
+
+    def reduced(self) -> "NodeProblem":
+        """Return the same problem with rows in fewer coordinates, or this one where they are few already."""
+        rows = self.rows.reduced()
+        if rows is self.rows:
+            return self
+        reduced = copy(self)
+        reduced.rows, reduced.n_iter = rows, 0
+        return reduced
 
     def finish(self, labelling: Array, start: SVMSolution | None = None) -> SVMSolution:
         """Return the machine that the node keeps: to the node's tolerance, polished where that is cheap."""

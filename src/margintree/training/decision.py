@@ -7,6 +7,7 @@ listed with its class and become negatives of its machine, which then looks wors
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,13 +21,15 @@ from margintree.prediction.ranker import Ranker, path_candidates
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import KernelClassifier, NodeClassifier
 from margintree.solvers.solution import Array
+from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training import defaults
 from margintree.training.defaults import Candidate, Wanted
 from margintree.training.folds import deal, row_keys
-from margintree.training.held_out import HeldOut, Mask, Rows, TreeModel, hold_out
+from margintree.training.held_out import Finalists, HeldOut, Mask, Rows, TreeModel, hold_out
 from margintree.training.machines import Trainer
 from margintree.training.pair_machines import pairs_that_meet, train_pairs
 from margintree.training.rest_machines import Lists, ListTrainer, train_against_all
+from margintree.training.softmax_machines import RowLists, SoftmaxTrainer
 
 Index = npt.NDArray[np.int64]
 
@@ -62,8 +65,7 @@ class Decision:
     sigmoids: Sigmoids
     decider: Decider
     machines: list[KernelClassifier]
-    gap: float
-    n_finalists: int
+    chosen: Candidate
     records: list[CandidateRecord]
 
 
@@ -74,7 +76,10 @@ def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threa
     uses_lists = not defaults.learns_from_all(training_set) and any(one.decide == "rest" for one in tried)
     n_folds = defaults.number_of_folds(wanted, training_set.n_rows)
     keys = row_keys(training_set.X, pairwise=function is not None and function.kernel == "precomputed")
-    rows = Rows.of(training_set, deal(keys, training_set.class_start, training_set.sample_weight, n_folds), n_folds)
+    if isinstance(training_set, LinearTrainingSet) and training_set.order is not None:
+        keys = keys[training_set.order]
+    folds = deal(keys, training_set.class_start, training_set.sample_weight, n_folds)
+    rows = Rows.of(training_set, folds, n_folds, keys)
     trainer = replace(trainer, training_set=rows.training_set)
     of_folds = replace(trainer, tol=max(trainer.tol, defaults.FOLD_TOL))
     nobody = np.zeros(len(rows.fold), dtype=np.bool_)
@@ -83,7 +88,7 @@ def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threa
         return hold_out(of_folds, rows, trees, left_out, wanted.prune, n_threads)
 
     if uses_lists:
-        masks = validation_parts(rows, keys[rows.original])
+        masks = validation_parts(rows)
         rounds = [Round(of_folds, held_out(mask), mask, wanted, n_threads) for mask in masks]
         # Where rows are few, machines that have seen all of them are worth their time.
         everything = rounds[0].held_out if len(rounds) == 1 else held_out(nobody)
@@ -104,15 +109,18 @@ def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threa
     decider = replace(decider, slope=results[chosen].scores.slope())
     of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
     numbered = [replace(machine, row_index=rows.original[machine.row_index]) for machine in of_kernel]
-    return Decision(everything.sigmoids, decider, numbered, chosen.gap, chosen.n_finalists, records)
+    return Decision(everything.sigmoids, decider, numbered, chosen, records)
 
 
-def validation_parts(rows: Rows, keys: npt.NDArray[np.uint64]) -> list[Mask]:
+def validation_parts(rows: Rows) -> list[Mask]:
     """Return parts of the rows that are left out in turn; each has rows of all folds."""
-    part = deal(keys, rows.training_set.class_start, np.ones(len(keys)), defaults.PARTS).fold
-    masks = [part == number for number in range(defaults.number_of_parts(len(keys)))]
+    n_rows, most = len(rows.order), defaults.MOST_VALIDATION_ROWS
+    rank = np.empty(n_rows, dtype=np.uint64)
+    rank[rows.order] = np.arange(n_rows, dtype=np.uint64)
+    part = deal(rank, rows.training_set.class_start, np.ones(n_rows), defaults.PARTS).fold
+    masks = [part == number for number in range(defaults.number_of_parts(n_rows))]
     for mask in masks:
-        mask[np.flatnonzero(mask)[np.argsort(keys[mask])[defaults.MOST_VALIDATION_ROWS :]]] = False
+        mask[rows.order[mask[rows.order]][most:]] = False
     return masks
 
 
@@ -122,10 +130,11 @@ def is_hopeless(candidate: Candidate, results: "dict[Candidate, Result]") -> boo
     def kind(one: Candidate) -> tuple[str, float, float]:
         return one.decide, one.offset_scale, one.path_weight
 
-    known = [result for one, result in results.items() if kind(one) == kind(candidate) and result.importance.any()]
+    known = {one: result for one, result in results.items() if kind(one) == kind(candidate) and result.importance.any()}
     if not known:
         return False
-    loss, error = best_of(results).gain_over(known[0])
+    as_many = {one: result for one, result in known.items() if one.n_finalists == candidate.n_finalists}
+    loss, error = best_of(results).gain_over(best_of(as_many or known))
     return loss > defaults.CLEARLY_BEHIND * error
 
 
@@ -229,9 +238,8 @@ class Round:
     ) -> None:
         self.trainer, self.held_out, self.validation = trainer, held_out, validation
         self._wanted, self._n_threads = wanted, n_threads
-        # Candidates that differ by the weight of the path alone share their machines, and all share their lists.
+        # Candidates that differ by their finalists or by the weight of the path share their machines.
         self._machines: dict[Candidate, tuple[list[NodeClassifier], float]] = {}
-        self._lists: dict[tuple[float, int], Lists] = {}
 
     def decider(self, candidate: Candidate) -> tuple[Decider, list[NodeClassifier]]:
         """Return the decider of a candidate, and its machines."""
@@ -241,7 +249,9 @@ class Round:
             machines, start, other = self._train_pairs(candidate)
             facts = {"pair_start": start, "pair_other": other}
         elif candidate.decide == "rest":
-            machines, path_weight = self._machines_against_the_rest(replace(candidate, path_weight=0.0))
+            machines, path_weight = self._machines_against_the_rest(
+                replace(candidate, n_finalists=defaults.LISTED, gap=defaults.LIST_GAP, width=0, path_weight=0.0)
+            )
             facts = {"path_weight": path_weight + candidate.path_weight}
         decider = self.held_out.rows.decider(candidate.decide, machines, **facts)
         return decider, machines if isinstance(machines, list) else []
@@ -255,19 +265,22 @@ class Round:
         decider = replace(decider, slope=scores.slope())
         label, count = np.empty(len(asked), dtype=np.int64), np.empty(len(asked))
         for held_out, model in parts:
-            ranker = Ranker(model, decider, self._wanted.width, candidate.gap, candidate.n_finalists)
-            best, _, count[held_out] = ranker.top(rows.training_set.X[held_out], 1, self._n_threads)
+            width = candidate.beam(self._wanted.width)
+            ranker = Ranker(model, decider, width, candidate.gap, candidate.n_finalists)
+            best, _, count[held_out] = ranker.top(rows.training_set.take(held_out), 1, self._n_threads)
             label[held_out] = best[:, 0]
         return Result((label == rows.classes)[asked], self.held_out.counted[asked], count[asked], scores)
 
     def _train_pairs(self, candidate: Candidate) -> tuple[list[NodeClassifier] | WeightTable, Index, Index]:
         """Train machines between all classes that meet, or between those that the validation rows ask for."""
         n_classes, asked = self.trainer.training_set.n_classes, self.validation
-        size, width = candidate.n_finalists, self._wanted.width
+        size, width = candidate.n_finalists, candidate.beam(self._wanted.width)
         if asked.any():
-            pairs = pairs_that_meet(self.held_out.finalists(asked, width, candidate.gap, size)[0], None, n_classes)
+            pairs = pairs_that_meet(
+                self.held_out.finalists(asked, width, candidate.gap, size, self._n_threads)[0], None, n_classes
+            )
         else:
-            finalists, _ = self.held_out.finalists(~asked, width, np.inf, size)
+            finalists, _ = self.held_out.finalists(~asked, width, np.inf, size, self._n_threads)
             pairs = pairs_that_meet(finalists, self.held_out.rows.classes, n_classes)
         machines = train_pairs(self.trainer, pairs, ~asked, self._wanted.prune, self._n_threads)
         return machines, *pairs_by_class(pairs, n_classes)
@@ -275,31 +288,50 @@ class Round:
     def _machines_against_the_rest(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
         """Return the machine of each class, and the weight that the path has beside them already."""
         if candidate not in self._machines:
-            train = self._against_all if defaults.learns_from_all(self.trainer.training_set) else self._on_lists
-            self._machines = {candidate: train(candidate)}
+            training_set = self.trainer.training_set
+            if defaults.learns_from_all(training_set):
+                trained = self._against_all(candidate)
+            elif defaults.is_dense(training_set):
+                trained = self._by_softmax.train(candidate.cost_factor, self.trainer.tol, self.trainer.max_iter)
+            else:
+                trained = self._on_lists.train(candidate.offset_scale, candidate.cost_factor)
+            self._machines = {candidate: trained}
         return self._machines[candidate]
 
     def _against_all(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
         trainer = self.trainer.with_cost(candidate.cost_factor)
         return train_against_all(trainer, ~self.validation, self._wanted.prune, self._n_threads), 0.0
 
-    def _on_lists(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
-        gap, size = max(candidate.gap, defaults.LIST_GAP), candidate.n_finalists
-        if (gap, size) not in self._lists:
-            listed = self.held_out.finalists(np.ones_like(self.validation), self._wanted.width, gap, size)
-            class_start = self.trainer.training_set.class_start
-            self._lists = {(gap, size): Lists.of(class_start, *listed, self.held_out.own_score)}
-        importance = np.where(self.validation, 0.0, self.held_out.rows.importance)
-        lists, prune = self._lists[gap, size], self._wanted.prune
-        list_trainer = ListTrainer(self.trainer, lists, importance, prune, self._n_threads)
-        return list_trainer.train(candidate.offset_scale, candidate.cost_factor)
+    @cached_property
+    def _importance(self) -> Array:
+        return np.where(self.validation, 0.0, self.held_out.rows.importance)
+
+    def _finalists_of_all(self) -> Finalists:
+        training_set, size, width = self.trainer.training_set, defaults.LISTED, self._wanted.width
+        if defaults.is_dense(training_set):
+            size = defaults.LISTED_OF_DENSE
+            width = width and max(width, size)
+        return self.held_out.lists(width, defaults.LIST_GAP, min(size, training_set.n_classes), self._n_threads)
+
+    @cached_property
+    def _on_lists(self) -> ListTrainer:
+        class_start = self.trainer.training_set.class_start
+        lists = Lists.of(class_start, *self._finalists_of_all(), self.held_out.own_score)
+        return ListTrainer(self.trainer, lists, self._importance, self._wanted.prune, self._n_threads)
+
+    @cached_property
+    def _by_softmax(self) -> SoftmaxTrainer:
+        rows, training_set = self.held_out.rows, self.trainer.training_set
+        assert isinstance(training_set, LinearTrainingSet)
+        lists = RowLists.of(rows.classes, *self._finalists_of_all(), self.held_out.own_score)
+        return SoftmaxTrainer.of(training_set, lists, self._importance, rows.order)
 
     def _scores(self, decider: Decider, candidate: Candidate, parts: Sequence[tuple[Index, TreeModel]]) -> Scores:
         """Return what the decider says of the finalists of the validation rows; nothing where paths decide."""
         rows, found = self.held_out.rows, Scores()
         for held_out, model in parts if decider.kind != "paths" else ():
-            own, X, weight = rows.classes[held_out], rows.training_set.X[held_out], rows.importance[held_out]
-            limits = (self._wanted.width, candidate.gap, candidate.n_finalists)
+            own, X, weight = rows.classes[held_out], rows.training_set.take(held_out), rows.importance[held_out]
+            limits = (candidate.beam(self._wanted.width), candidate.gap, candidate.n_finalists)
             finalists, path = path_candidates(model, X, *limits)
             row, place = np.nonzero((finalists >= 0) & (finalists == own[:, None]).any(axis=1, keepdims=True))
             class_ = finalists[row, place]

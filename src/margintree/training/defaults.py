@@ -26,6 +26,8 @@ class Candidate:
     offset_scale, cost_factor, path_weight : float
         Of machines against the rest: how far they rely on the offset that they start from, the factor of their C, and
         the weight of the path beside them.
+    width : int
+        Least width of the beam.
     """
 
     decide: str
@@ -34,6 +36,11 @@ class Candidate:
     offset_scale: float = 0.0
     cost_factor: float = 1.0
     path_weight: float = 0.0
+    width: int = 0
+
+    def beam(self, asked: int) -> int:
+        """Return the width of the beam, given the one that is asked for; 0 has no beam."""
+        return asked and max(asked, self.width)
 
 
 # 1. Folds: machines from four fifths of the rows resemble the final ones; with many rows halves do, too, in less time.
@@ -52,11 +59,17 @@ PATHS = Candidate("paths", 10, GAP)
 PAIRS, MORE_PAIRS = Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0)
 # 6. One class against the rest has liblinear's C, which is twice ours, and may take the path into account. Machines
 # that learn from lists may start from an offset, or have a larger C. Their lists reach further than the finalists of
-# a prediction: beyond the gap, too, a machine must know what is not of its class.
+# a prediction: beyond the gap, too, a machine must know what is not of its class. For dense rows the classes on a list
+# compete in one logistic regression, and its finalists may be as many as such lists hold, or more.
 REST = (Candidate("rest", 20, GAP, cost_factor=2.0), Candidate("rest", 20, GAP, cost_factor=2.0, path_weight=0.2))
 REST_FROM_OFFSET = Candidate("rest", 20, GAP, offset_scale=1.25)
 REST_WITH_LARGE_C = Candidate("rest", 20, GAP, cost_factor=16.0)
-LIST_GAP = 2.0 * GAP
+LISTED, LISTED_OF_DENSE, LIST_GAP = 20, 50, 2.0 * GAP
+SOFTMAX = tuple(
+    Candidate("rest", size, gap, offset_scale=1.0, cost_factor=cost, width=width)
+    for cost in (1.0, 8.0)
+    for size, gap, width in ((20, GAP, 0), (50, 2.0 * GAP, 50), (100, 3.0 * GAP, 100))
+)
 # The rest are all other rows, and all classes are finalists, while a pass over them takes no more products than this.
 WORK_OF_ALL = 2**26
 # 7. Where machines learn from lists, validation rows are left out of the machines that make the lists, too: a seventh
@@ -91,6 +104,11 @@ def learns_from_all(training_set: TrainingSet) -> bool:
     return bool(n_values * training_set.n_classes <= WORK_OF_ALL)
 
 
+def is_dense(training_set: TrainingSet) -> bool:
+    """Return whether the rows have explicit features and are dense."""
+    return training_set.function is None and isinstance(training_set.X, np.ndarray)
+
+
 def number_of_parts(n_rows: int) -> int:
     """Return how many parts of the rows take turns as validation rows of machines that learn from lists."""
     return min(PARTS, math.ceil(VALIDATION_ROWS * PARTS / n_rows))
@@ -99,7 +117,9 @@ def number_of_parts(n_rows: int) -> int:
 def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:
     """Return what cross-validation chooses from."""
     n_classes, is_linear = training_set.n_classes, training_set.function is None
-    rest = (REST_FROM_OFFSET, *REST, REST_WITH_LARGE_C) if is_linear else REST
+    rest: tuple[Candidate, ...] = (REST_FROM_OFFSET, *REST, REST_WITH_LARGE_C) if is_linear else REST
+    if is_dense(training_set):
+        rest = SOFTMAX
     if learns_from_all(training_set):
         rest = (replace(REST[0], n_finalists=n_classes), REST[1])
     names: tuple[str, ...] = DECIDERS if is_linear else DECIDERS_OF_KERNELS

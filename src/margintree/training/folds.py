@@ -13,6 +13,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from margintree.solvers.solution import Array
+from margintree.solvers.training_set import pieces
 
 Index = npt.NDArray[np.int64]
 
@@ -74,7 +75,9 @@ def row_keys(X: Any, *, pairwise: bool = False) -> npt.NDArray[np.uint64]:
         terms = _terms(X.data, X.indices)
         total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms)])
         return _mixed(total[X.indptr[1:]] - total[X.indptr[:-1]])
-    return _mixed(np.array([_terms(row, np.arange(len(row))).sum() for row in X], dtype=np.uint64))
+    columns = np.arange(X.shape[1])
+    sums = [_terms(X[piece], columns).sum(axis=1) for piece in pieces(np.arange(len(X)), X)]
+    return _mixed(np.concatenate(sums))
 
 
 def _terms(values: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:

@@ -1,7 +1,7 @@
 """Machines that have not seen the rows they are asked about, and what they say of them."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from margintree.prediction.ranker import path_candidates
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.solution import Array
-from margintree.solvers.training_set import TrainingSet
+from margintree.solvers.training_set import TrainingSet, pieces
 from margintree.training.calibration import fit_sigmoids, own_paths, path_scores
 from margintree.training.folds import Folds
 from margintree.training.machines import Trainer, as_kept
@@ -25,6 +25,7 @@ Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Grown = list[tuple[ClassTree, Sequence[NodeClassifier]]]
 TreeModel = LinearTree | KernelTree
+Finalists = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +38,19 @@ class Rows:
     fold: Index
     importance: Array
     n_folds: int
+    # All rows, in an order that follows from their content.
+    order: Index
 
     @classmethod
-    def of(cls, training_set: TrainingSet, folds: Folds, n_folds: int) -> "Rows":
+    def of(cls, training_set: TrainingSet, folds: Folds, n_folds: int, keys: npt.NDArray[np.uint64]) -> "Rows":
         """Take rows apart as they are dealt."""
         if len(folds.row) > training_set.n_rows:
             class_start = np.searchsorted(folds.row, training_set.class_start)
             training_set = training_set.part(folds.row, class_start, folds.share)
         cost = 1.0 / training_set.ridge
-        return cls(training_set, folds.row, folds.fold, cost * (folds.n_units / cost.sum()), n_folds)
+        importance = cost * (folds.n_units / cost.sum())
+        order = np.argsort(keys[folds.row], kind="stable")
+        return cls(training_set, folds.row, folds.fold, importance, n_folds, order)
 
     @property
     def classes(self) -> Index:
@@ -83,6 +88,7 @@ class HeldOut:
     own_score: Array
     # Importance of the rows whose class the machines that are asked know at all, 0 of others.
     counted: Array
+    _lists: dict[tuple[int, float, int], Finalists] = field(default_factory=dict)
 
     @property
     def sigmoids(self) -> Sigmoids:
@@ -94,25 +100,34 @@ class HeldOut:
     def parts(self, asked: Mask, deciding: Sequence[NodeClassifier] = ()) -> Iterator[tuple[Index, TreeModel]]:
         """Yield the rows that are asked about, fold by fold, with a tree that has not seen them.
 
-        Deciding machines of a kernel become part of the tree.
+        Deciding machines of a kernel become part of the tree. Many rows come in pieces.
         """
         for fold, model in enumerate(self.models):
             held_out = np.flatnonzero(asked & (self.rows.fold == fold))
             if len(held_out) and deciding and isinstance(model, KernelTree):
-                yield held_out, self.rows.model(self.grown[fold], self.sigmoids, deciding)
-            elif len(held_out):
-                yield held_out, model
+                model = self.rows.model(self.grown[fold], self.sigmoids, deciding)
+            for piece in pieces(held_out, self.rows.training_set.X):
+                yield piece, model
 
-    def finalists(
-        self, asked: Mask, width: int, gap: float, size: int
-    ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    def finalists(self, asked: Mask, width: int, gap: float, size: int, n_threads: int) -> Finalists:
         """Return the finalists of the rows that are asked about and their path scores; -1 fills what is missing."""
         shape = (len(asked), size)
         classes, scores = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.float32)
-        for held_out, model in self.parts(asked):
-            X = self.rows.training_set.X[held_out]
+
+        def nominate(part: tuple[Index, TreeModel]) -> None:
+            held_out, model = part
+            X = self.rows.training_set.take(held_out)
             classes[held_out], scores[held_out] = path_candidates(model, X, width, gap, size)
+
+        in_threads(nominate, self.parts(asked), n_threads)
         return classes[asked], scores[asked]
+
+    def lists(self, width: int, gap: float, size: int, n_threads: int) -> Finalists:
+        """Return the finalists of all rows; validation and the final machines learn from the same ones."""
+        if (width, gap, size) not in self._lists:
+            everyone = np.ones(len(self.rows.fold), dtype=np.bool_)
+            self._lists[width, gap, size] = self.finalists(everyone, width, gap, size, n_threads)
+        return self._lists[width, gap, size]
 
 
 def hold_out(
@@ -131,7 +146,7 @@ def hold_out(
     counted = np.where(_is_new_class(rows, left_out), 0.0, rows.importance)
     fitted, scores = [], []
     for t, tree in enumerate(trees):
-        paths = own_paths(trees, t, models, rows.training_set.X, rows.fold, classes)
+        paths = own_paths(trees, t, models, rows.training_set, rows.fold, classes)
         fitted.append(fit_sigmoids(tree, paths, counted))
         scores.append(path_scores(paths, fitted[-1]))
     sigmoids = Sigmoids(np.concatenate([s.slope for s in fitted]), np.concatenate([s.shift for s in fitted]))

@@ -1,0 +1,218 @@
+"""Machines of all classes at once for dense rows: multinomial logistic regression on the lists of finalists.
+
+Dense rows tell their class by how far they lie from the class means, in the metric in which classes are round: that of
+their shared covariance. Rows are moved into this metric once. There the scores of linear discriminant analysis and of
+the path are the offset, in the blend that makes the own classes most likely; the machines learn what it leaves open.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigh
+
+from margintree import kernels
+from margintree.solvers.classifier import LinearClassifier, NodeClassifier
+from margintree.solvers.solution import Array
+from margintree.solvers.training_set import LinearTrainingSet, Moments, pieces
+
+Index = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+Single = npt.NDArray[np.float32]
+
+# Two weights are fitted, for which so many rows are enough.
+BLEND_ROWS, BLEND_STEPS = 2**13, 30
+# Directions in which the rows do not vary at all stay as they are.
+LEAST_VARIANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMetric:
+    """z = (x - centre) @ transform, so that the classes have the same variance in all directions."""
+
+    centre: Array
+    transform: Array
+
+    @classmethod
+    def of(cls, training_set: LinearTrainingSet, classes: Index, counted: Mask) -> "ClassMetric":
+        """Shrink the covariance within the classes as Ledoit and Wolf (2004), without the rows that do not count.
+
+        Lengths stay those of the rows, on average, so that C keeps its meaning.
+        """
+        X, weight, moments = training_set.X, training_set.sample_weight, training_set.moments
+        n_features, n_classes, centre = X.shape[1], training_set.n_classes, moments.centre
+        left_out = np.flatnonzero(~counted)
+        scatter = moments.scatter - Moments.of(training_set, left_out, centre).scatter
+        weight = np.where(counted, weight, 0.0)
+        total, of_class = weight.sum(), np.bincount(classes, weight, n_classes)
+        means, lengths, squares = np.zeros((n_classes, n_features)), np.empty(len(weight)), np.empty(len(weight))
+        for piece in pieces(np.flatnonzero(counted), X):
+            rows = training_set.take(piece)
+            lengths[piece] = np.einsum("ij,ij->i", rows, rows)
+            rows = rows - centre.astype(X.dtype)
+            add_by_class(means, classes[piece], rows * weight[piece, None].astype(X.dtype))
+            squares[piece] = np.einsum("ij,ij->i", rows, rows)
+        means /= np.where(of_class > 0.0, of_class, 1.0)[:, None]
+        between = (means * of_class[:, None]).T @ means
+        covariance = (scatter - between) / total
+        # |x - m|^4 of the rows, whose |x - m|^2 has the mean |x|^2 - |m|^2 in each class.
+        within = squares[counted] - np.einsum("ij,ij->i", means, means)[classes[counted]]
+        size = float(np.trace(covariance)) / n_features
+        away = float(np.sum(covariance**2)) - n_features * size**2
+        noise = (float(weight[counted] @ within**2) / total - float(np.sum(covariance**2))) / total
+        shrinkage = min(1.0, max(0.0, noise / away)) if away > 0.0 else 1.0
+        values, vectors = eigh((1.0 - shrinkage) * covariance + shrinkage * size * np.eye(n_features))
+        transform = vectors / np.sqrt(np.maximum(values, LEAST_VARIANCE * max(size, np.finfo(np.float64).tiny)))
+        length = float(weight[counted] @ lengths[counted])
+        return cls(centre, transform * np.sqrt(length / float(np.sum(transform * (scatter @ transform)))))
+
+    def rows(self, training_set: LinearTrainingSet) -> Single:
+        """Move rows into the metric, in single precision."""
+        X = training_set.X
+        result = np.empty((training_set.n_rows, X.shape[1]), dtype=np.float32)
+        centre, transform = self.centre.astype(X.dtype), self.transform.astype(X.dtype)
+        for piece in pieces(np.arange(len(result)), X):
+            result[piece] = (training_set.take(piece) - centre) @ transform
+        return result
+
+
+def add_by_class(sums: Array, classes: Index, rows: npt.NDArray[np.floating]) -> None:
+    """Add rows, which come sorted by class, to the sums of their classes."""
+    present, first = np.unique(classes, return_index=True)
+    sums[present] += np.add.reduceat(rows, first, axis=0, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class RowLists:
+    """For each row the classes in question and their path scores, the own class first; -1 fills a list."""
+
+    classes: npt.NDArray[np.int32]
+    path_scores: Single
+
+    @classmethod
+    def of(cls, own: Index, finalists: npt.NDArray[np.int32], scores: Single, own_score: Array) -> "RowLists":
+        """Put the own class in front of the finalists of each row."""
+        n_rows, size = finalists.shape
+        classes = np.full((n_rows, size + 1), -1, dtype=np.int32)
+        path_scores = np.zeros((n_rows, size + 1), dtype=np.float32)
+        classes[:, 0], path_scores[:, 0] = own, own_score
+        is_rival = (finalists >= 0) & (finalists != own[:, None])
+        row, place = np.nonzero(is_rival)
+        to = 1 + (np.cumsum(is_rival, axis=1) - 1)[row, place]
+        classes[row, to], path_scores[row, to] = finalists[row, place], scores[row, place]
+        found = (finalists == own[:, None]) & (finalists >= 0)
+        path_scores[found.any(axis=1), 0] = scores[found]
+        return cls(classes, path_scores)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftmaxTrainer:
+    """Trains on lists, without the rows of no importance.
+
+    ``order`` has the rows that count in an order that follows from their content.
+    """
+
+    Z: Single
+    metric: ClassMetric
+    lists: RowLists
+    importance: Array
+    order: Index
+    cost: Array
+    n_classes: int
+
+    @classmethod
+    def of(cls, training_set: LinearTrainingSet, lists: RowLists, importance: Array, order: Index) -> "SoftmaxTrainer":
+        """Move the rows of a training set into the metric of its classes."""
+        own = lists.classes[:, 0].astype(np.int64)
+        metric = ClassMetric.of(training_set, own, importance > 0.0)
+        counted = order[importance[order] > 0.0]
+        cost, n_classes = 1.0 / training_set.ridge, training_set.n_classes
+        return cls(metric.rows(training_set), metric, lists, importance, counted, cost, n_classes)
+
+    def train(self, cost_factor: float, tol: float, max_iter: int) -> tuple[list[NodeClassifier], float]:
+        """Return the machine of each class and the weight of the path beside them."""
+        means, squared_norms, scores = self._mean_scores()
+        mean_weight, path_weight = self._blend(scores)
+        offsets = (mean_weight * scores + path_weight * self.lists.path_scores).astype(np.float32)
+        weights = np.zeros(means.shape, dtype=np.float32)
+        intercepts = np.zeros(self.n_classes)
+        kernels.softmax_dual.solve(
+            *(self.Z, self.order, self.lists.classes.copy(), offsets, cost_factor * self.cost),
+            *(weights, intercepts, tol, max_iter),
+        )
+        back = (mean_weight * means + weights) @ self.metric.transform.T
+        intercepts += -0.5 * mean_weight * squared_norms - back @ self.metric.centre
+        columns = np.arange(back.shape[1])
+        return [LinearClassifier(columns, w, float(b)) for w, b in zip(back, intercepts, strict=True)], path_weight
+
+    def _mean_scores(self) -> tuple[Single, Array, Single]:
+        """Return the class means, their squared lengths, and the scores of discriminant analysis on all lists."""
+        own, weight = self.lists.classes[:, 0].astype(np.int64), self.importance
+        class_weight = np.bincount(own, weight, self.n_classes)
+        means = np.zeros((self.n_classes, self.Z.shape[1]))
+        for piece in pieces(np.flatnonzero(weight), self.Z):
+            add_by_class(means, own[piece], self.Z[piece] * weight[piece, None].astype(np.float32))
+        centres = (means / np.where(class_weight > 0.0, class_weight, 1.0)[:, None]).astype(np.float32)
+        squared_norms = np.einsum("ij,ij->i", centres, centres).astype(np.float64)
+        scores = np.zeros(self.lists.classes.shape, dtype=np.float32)
+        kernels.softmax_dual.mean_scores(
+            *(self.Z, centres, squared_norms, self.lists.classes, np.minimum(1.0, weight), class_weight, scores)
+        )
+        return centres, squared_norms, scores
+
+    def _blend(self, scores: Single) -> tuple[float, float]:
+        """Return the weights of mean score and path score that make the own classes most likely; none is negative."""
+        rows = self.order[:BLEND_ROWS]
+        is_listed = self.lists.classes[rows] >= 0
+        facts = [scores[rows].astype(np.float64), self.lists.path_scores[rows].astype(np.float64)]
+        differences = [np.where(is_listed, fact - fact[:, :1], 0.0) for fact in facts]
+        weight, used = self.importance[rows], [True, True]
+        while True:
+            blend = _conditional_logit(differences, is_listed, weight, used)
+            if min(blend) >= 0.0:
+                return blend
+            used[int(np.argmin(blend))] = False
+
+
+def _conditional_logit(
+    facts: list[Array], is_listed: npt.NDArray[np.bool_], weight: Array, used: list[bool]
+) -> tuple[float, float]:
+    """Return the weights of the facts with the least log loss, by Newton's method; facts not in use get none.
+
+    Facts are differences to the own class, which is the first of each row.
+    """
+    blend, active = np.zeros(2), np.flatnonzero(used)
+
+    def loss_of(blend: Array) -> tuple[float, Array]:
+        score = np.where(is_listed, blend[0] * facts[0] + blend[1] * facts[1], -np.inf)
+        highest = score.max(axis=1, keepdims=True)
+        odds = np.exp(score - highest)
+        total = odds.sum(axis=1, keepdims=True)
+        return float(weight @ (highest + np.log(total))[:, 0]), odds / total
+
+    loss, p = loss_of(blend)
+    for _ in range(BLEND_STEPS):
+        expected = [np.sum(p * fact, axis=1) for fact in facts]
+        gradient = np.array([weight @ e for e in expected])
+        curvature = np.array(
+            [
+                [weight @ (np.sum(p * a * b, axis=1) - e * f) for b, f in zip(facts, expected, strict=True)]
+                for a, e in zip(facts, expected, strict=True)
+            ]
+        )
+        step = np.zeros(2)
+        # The ridge only keeps the step finite.
+        ridge = 1e-9 * max(float(np.trace(curvature)), 1e-300) * np.eye(len(active))
+        step[active] = -np.linalg.solve(curvature[np.ix_(active, active)] + ridge, gradient[active])
+        for _ in range(30):
+            trial = loss_of(blend + step)
+            if trial[0] <= loss:
+                break
+            step *= 0.5
+        else:
+            break
+        blend, gain = blend + step, loss - trial[0]
+        loss, p = trial
+        if gain <= 1e-9 * loss:
+            break
+    return float(blend[0]), float(blend[1])
