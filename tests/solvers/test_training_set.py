@@ -167,19 +167,3 @@ def test_kernel_classifier_gives_the_decisions_of_its_node(compact_problem: Any,
     assert np.all(classifier.coefficients != 0.0)
     decision = problem.rbf_gram()[np.ix_(index, classifier.row_index)] @ classifier.coefficients
     np.testing.assert_allclose(decision, solution.decision, atol=1e-9)
-
-
-@pytest.mark.parametrize("layout", ["dense", "csr", "stored zeros"])
-def test_density_is_the_part_of_values_that_are_not_zero_and_counts_rows_by_weight(layout):
-    X = np.array([[1.0, 0.0, 2.0, 0.0], [0.0, 0.0, 0.0, 0.0], [3.0, 4.0, 5.0, 6.0]])
-    rows = X if layout == "dense" else sp.csr_array(X)
-    if layout == "stored zeros":
-        rows = sp.csr_array(X + 7.0)
-        rows.data -= 7.0
-
-    def density(weight):
-        weight = np.asarray(weight, dtype=float)
-        return LinearTrainingSet(rows, np.array([0, 1, 3]), weight, weight, fit_intercept=True).density
-
-    assert density([1, 1, 1]) == pytest.approx(6 / 12)
-    assert density([1, 2, 5]) == pytest.approx((2 + 0 + 20) / 32)

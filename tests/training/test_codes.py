@@ -101,7 +101,7 @@ def test_accuracy_counts_the_rows_of_a_class_on_its_side_by_weight(name):
     y = random.integers(0, 5, size=60)
     X = random.normal(size=(60, 3)) + y[:, None]
     weight = random.uniform(0.5, 2.0, size=60)
-    data = prepare(X, y, weight, C=1.0, class_weight=None, pairwise=False)
+    data = prepare(X, y, weight, C=1.0, class_weight=None, pairwise=False, in_place=False)
     training_set = linear_set(data, fit_intercept=True)
     code = MAKERS[name](5, 0)
     machines = codes.train_columns(Trainer(training_set, 1e-3, 1000, 0), code)

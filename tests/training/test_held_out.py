@@ -57,7 +57,8 @@ def test_a_class_that_is_left_out_whole_gives_a_machine_of_one_answer():
 def held_out_of(X, kernel, left_out):
     """Deal row i to fold i % 3, whatever it holds."""
     training_set = training_set_of(X, kernel)
-    rows = Rows.of(training_set, Folds(np.arange(40), np.ones(40), np.arange(40) % 3, 40), 3)
+    folds, keys = Folds(np.arange(40), np.ones(40), np.arange(40) % 3, 40), np.arange(40, dtype=np.uint64)
+    rows = Rows.of(training_set, folds, 3, keys)
     return hold_out(Trainer(training_set, 1e-6, 1000, 0), rows, [TREE, TREE], left_out, 0.0, 1)
 
 
@@ -88,7 +89,7 @@ def test_every_row_is_asked_about_by_the_tree_that_has_not_seen_it(kernel):
     X = random.normal(size=(40, 5)) + np.repeat(random.normal(size=(4, 5)), 10, axis=0)
     held_out = held_out_of(X, kernel, np.zeros(40, dtype=bool))
     asked = random.random(40) < 0.6
-    finalists, scores = held_out.finalists(asked, 0, np.inf, 4)
+    finalists, scores = held_out.finalists(asked, 0, np.inf, 4, 1)
     assert finalists.shape == (asked.sum(), 4)
     for row, classes, found in zip(np.flatnonzero(asked), finalists, scores, strict=True):
         model = held_out.models[row % 3]
@@ -113,8 +114,9 @@ def test_rows_that_weigh_as_much_as_several_are_taken_apart():
     X, weight = np.arange(6.0)[:, None], np.array([3.0, 1.0, 2.0, 1.0, 1.0, 5.0])
     class_start = np.array([0, 3, 6])
     training_set = LinearTrainingSet(X, class_start, weight, 10.0 * weight, fit_intercept=False)
-    folds = deal(np.arange(6, dtype=np.uint64), class_start, weight, 2)
-    rows = Rows.of(training_set, folds, 2)
+    keys = np.array([4, 2, 9, 1, 7, 3], dtype=np.uint64)
+    folds = deal(keys, class_start, weight, 2)
+    rows = Rows.of(training_set, folds, 2, keys)
     np.testing.assert_array_equal(rows.original, [0, 0, 1, 2, 2, 3, 4, 5, 5])
     np.testing.assert_array_equal(rows.training_set.X.ravel(), rows.original)
     np.testing.assert_array_equal(rows.classes, [0, 0, 0, 0, 0, 1, 1, 1, 1])

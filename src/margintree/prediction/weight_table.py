@@ -81,6 +81,15 @@ class WeightTable:
         start = np.concatenate([[np.uint64(0)], np.cumsum(lengths, dtype=np.uint64)])
         return cls(n_features, start, n_weights, cells, scale, intercept)
 
+    def part(self, machines: npt.NDArray[np.int64]) -> "WeightTable":
+        """Return some of the machines, in the given order."""
+        start = self.start.astype(np.int64)
+        lengths = np.diff(start)[machines]
+        new_start = np.concatenate([[0], np.cumsum(lengths)])
+        place = np.arange(new_start[-1]) + np.repeat(start[machines] - new_start[:-1], lengths)
+        columns = (self.n_weights[machines], self.cells[place], self.scale[machines], self.intercept[machines])
+        return WeightTable(self.n_features, new_start.astype(np.uint64), *columns)
+
     @property
     def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
         """What the compiled loops read."""

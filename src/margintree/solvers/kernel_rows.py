@@ -38,6 +38,8 @@ class KernelRows(NodeRows):
         See ``NodeRows``.
     """
 
+    SEARCHED_ROWS = 2**11
+
     def __init__(
         self,
         source: KernelSource,
@@ -70,6 +72,9 @@ class KernelRows(NodeRows):
     @property
     def can_be_shared(self) -> bool:
         return self.holds_all
+
+    def part(self, row: npt.NDArray[np.int64], class_start: npt.NDArray[np.int64]) -> "KernelRows":
+        return KernelRows(self.source, self.row_index[row], class_start, self.ridge[row], self.seed)
 
     def solve(
         self,

@@ -6,7 +6,7 @@ large dense problem stay where they are.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,8 +34,6 @@ EPOCHS_BEFORE_NEWTON = 30
 INNER_PRODUCTS_BYTES = 100 * MEGABYTE
 # Sparse rows with few columns and at least this share of non-zeros are handled faster as dense ones.
 DENSE_SHARE = 0.1
-# A search for a labelling looks at so many rows on the leading principal axes.
-SEARCHED_ROWS = 2**14
 # Fourth powers of a row's length must stay far from overflow.
 LARGEST_SQUARED_NORM = 1e100
 # A polish costs a few times rows x features^2; up to this much it takes some milliseconds.
@@ -109,6 +107,8 @@ class LinearRows(NodeRows):
     leading : ndarray of shape (n_rows, n_axes) or None
         The rows on the leading principal axes of the training set, for a search.
     """
+
+    SEARCHED_ROWS = 2**14
 
     def __init__(
         self,
@@ -242,19 +242,24 @@ class LinearRows(NodeRows):
         """The features as a matrix that can be multiplied."""
         return self.features.matrix() if isinstance(self.features, SparseRows) else self._own_copy
 
+    def part(self, row: npt.NDArray[np.int64], class_start: npt.NDArray[np.int64]) -> "LinearRows":
+        features, leading = self.features, None if self._leading is None else self._leading[row]
+        if isinstance(features, IndexedRows):
+            features = replace(features, row_index=features.row_index[row])
+        elif isinstance(features, SparseRows):
+            features = features.matrix()[row]
+        else:
+            features = features[row]
+        rest = (self.columns, class_start, self.ridge[row], self.seed)
+        return LinearRows(features, *rest, is_exact=False, leading=leading)
+
     def reduced(self) -> "LinearRows":
-        """Return a part of the rows on the leading principal axes, or these rows where there are few features."""
-        if self._leading is None:
-            return self
-        # Evenly from each class, at least one row of each.
-        counts = np.diff(self.class_start)
-        kept = np.maximum(1, counts * min(1.0, SEARCHED_ROWS / self.n_rows)).astype(np.int64)
-        start = np.concatenate([[0], np.cumsum(kept)])
-        number = np.arange(start[-1]) - np.repeat(start[:-1], kept)
-        row = np.repeat(self.class_start[:-1], kept) + number * np.repeat(counts, kept) // np.repeat(kept, kept)
-        features = with_constant(self._leading[row], self.features.shape[1] > len(self.columns))
-        columns = np.arange(self._leading.shape[1])
-        return LinearRows(features, columns, start, self.ridge[row], self.seed, is_exact=False)
+        rows = self.sampled()
+        if rows._leading is None:
+            return rows
+        features = with_constant(rows._leading, rows.features.shape[1] > len(rows.columns))
+        columns = np.arange(rows._leading.shape[1])
+        return LinearRows(features, columns, rows.class_start, rows.ridge, rows.seed, is_exact=False)
 
     def class_vectors(self, coefficients: Array) -> Matrix:
         n_columns = self.features.shape[1]

@@ -5,7 +5,7 @@ sees only what is declared here.
 """
 
 from abc import ABC, abstractmethod
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ class NodeRows(ABC):
     seed : int
         Steers the order of coordinate descent.
     """
+
+    # A search for a labelling looks at no more rows than about this; the machine of the node learns from all.
+    SEARCHED_ROWS: ClassVar[int]
 
     def __init__(self, class_start: npt.NDArray[np.int64], ridge: Array, seed: int) -> None:
         self.class_start = class_start
@@ -63,9 +66,25 @@ class NodeRows(ABC):
         above ``cutoff``.
         """
 
-    def reduced(self) -> "NodeRows":
-        """Return fewer rows in fewer coordinates, which tell most of these, for a search; or these rows."""
-        return self
+    @abstractmethod
+    def part(self, row: npt.NDArray[np.int64], class_start: npt.NDArray[np.int64]) -> Self:
+        """Return some of the rows, sorted by class."""
+
+    def sampled(self) -> Self:
+        """Return rows for a search: these, or where they are many the same share of each class, at least one row."""
+        if self.n_rows <= self.SEARCHED_ROWS:
+            return self
+        counts = np.diff(self.class_start)
+        kept = np.maximum(1, counts * (self.SEARCHED_ROWS / self.n_rows)).astype(np.int64)
+        start = np.concatenate([[0], np.cumsum(kept)])
+        number = np.arange(start[-1]) - np.repeat(start[:-1], kept)
+        return self.part(
+            np.repeat(self.class_start[:-1], kept) + number * np.repeat(counts, kept) // np.repeat(kept, kept), start
+        )
+
+    def reduced(self) -> Self:
+        """Return rows for a search among many classes, in fewer coordinates if some tell most of them."""
+        return self.sampled()
 
     @abstractmethod
     def solve_planes(

@@ -74,20 +74,25 @@ class BestFirstSplit:
     def divide(self, node: NodeProblem) -> SplitResult:
         """Return the best labelling found."""
         tol = max(self.search_tol, node.tol)
-        if node.n_classes <= self.list_up_to:
-            return self._search_list(node, tol)
+        is_listed = node.n_classes <= self.list_up_to
         # With many classes the rows are many, and how they lie shows on their principal axes.
-        search = node.reduced()
-        best = self.larger.best_end(search)
-        patience = node.n_classes**2 if self.patience is None else round(self.patience * node.share)
-        if node.n_classes <= self.neighbours_up_to and patience > 0:
-            best = improve(search, best, tol=tol, slack=self.slack, patience=patience)
+        search = node.for_search(all_coordinates=is_listed)
+        if is_listed:
+            listed = self._search_list(search, tol)
+            if search is node:
+                return listed.result()
+            best = listed.best_found
+        else:
+            best = self.larger.best_end(search)
+            patience = node.n_classes**2 if self.patience is None else round(self.patience * node.share)
+            if node.n_classes <= self.neighbours_up_to and patience > 0:
+                best = improve(search, best, tol=tol, slack=self.slack, patience=patience)
         if search is node:
             return conclude(node, best.labelling, start=best)
         node.n_iter += search.n_iter
         return conclude(node, best.labelling)
 
-    def _search_list(self, node: NodeProblem, tol: float) -> SplitResult:
+    def _search_list(self, node: NodeProblem, tol: float) -> "_ListSearch":
         search = _ListSearch(node, tol)
         patience = self._patience_for_list(node)
         # Three classes or fewer have no more labellings than seeds.
@@ -99,7 +104,7 @@ class BestFirstSplit:
             if search.best is not None and search.bounds[index] >= (1.0 - self.slack) * search.best.objective:
                 break
             search.solve(index)
-        return search.result()
+        return search
 
     def _patience_for_list(self, node: NodeProblem) -> int | None:
         if self.patience is None or node.share >= FULL_PATIENCE_SHARE:
@@ -155,9 +160,15 @@ class _ListSearch:
         self.bounds[raised] = bounds[raised]
         self.source[raised] = len(self.solutions)
 
+    @property
+    def best_found(self) -> SVMSolution:
+        """The lowest solution of all."""
+        assert self.best is not None
+        return self.best
+
     def result(self) -> SplitResult:
         """Solve the best labelling to the node's tolerance."""
-        assert self.best is not None
-        final = self.node.finish(self.best.labelling, self.best)
+        best = self.best_found
+        final = self.node.finish(best.labelling, best)
         self._raise_bounds(final.alpha)
-        return SplitResult(self.best.labelling, final, float(self.bounds.min()), True)
+        return SplitResult(best.labelling, final, float(self.bounds.min()), True)

@@ -107,14 +107,14 @@ class NodeProblem:
         self.n_iter += solution.n_iter
         return solution
 
-    def reduced(self) -> "NodeProblem":
-        """Return the same problem with rows in fewer coordinates, or this one where they are few already."""
-        rows = self.rows.reduced()
+    def for_search(self, *, all_coordinates: bool) -> "NodeProblem":
+        """Return this problem, or where it is large one with fewer rows, if need be in fewer coordinates."""
+        rows = self.rows.sampled() if all_coordinates else self.rows.reduced()
         if rows is self.rows:
             return self
-        reduced = copy(self)
-        reduced.rows, reduced.n_iter = rows, 0
-        return reduced
+        search = copy(self)
+        search.rows, search.n_iter = rows, 0
+        return search
 
     def finish(self, labelling: Array, start: SVMSolution | None = None) -> SVMSolution:
         """Return the machine that the node keeps: to the node's tolerance, polished where that is cheap."""

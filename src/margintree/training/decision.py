@@ -97,6 +97,7 @@ def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threa
         is_needed = len(tried) > 1 or tried[0].decide != "paths"
         can_tell = everything.counted > 0.0
         masks = [can_tell & (rows.fold == fold) for fold in range(n_folds)] if is_needed else []
+        masks = enough_of(masks, defaults.VALIDATION_ROWS)
         rounds = [Round(of_folds, everything, mask, wanted, n_threads) for mask in masks if mask.any()]
     results: dict[Candidate, Result] = {}
     for candidate in tried:
@@ -122,6 +123,12 @@ def validation_parts(rows: Rows) -> list[Mask]:
     for mask in masks:
         mask[rows.order[mask[rows.order]][most:]] = False
     return masks
+
+
+def enough_of(masks: list[Mask], n_rows: int) -> list[Mask]:
+    """Return the first masks that have so many rows together."""
+    before = np.cumsum([0, *(int(mask.sum()) for mask in masks)])
+    return [mask for mask, count in zip(masks, before[:-1], strict=True) if count < n_rows]
 
 
 def is_hopeless(candidate: Candidate, results: "dict[Candidate, Result]") -> bool:
@@ -240,6 +247,7 @@ class Round:
         self._wanted, self._n_threads = wanted, n_threads
         # Candidates that differ by their finalists or by the weight of the path share their machines.
         self._machines: dict[Candidate, tuple[list[NodeClassifier], float]] = {}
+        self._pairs: tuple[Index, WeightTable] | None = None
 
     def decider(self, candidate: Candidate) -> tuple[Decider, list[NodeClassifier]]:
         """Return the decider of a candidate, and its machines."""
@@ -282,8 +290,28 @@ class Round:
         else:
             finalists, _ = self.held_out.finalists(~asked, width, np.inf, size, self._n_threads)
             pairs = pairs_that_meet(finalists, self.held_out.rows.classes, n_classes)
-        machines = train_pairs(self.trainer, pairs, ~asked, self._wanted.prune, self._n_threads)
+        machines = self._machines_of_pairs(pairs)
         return machines, *pairs_by_class(pairs, n_classes)
+
+    def _machines_of_pairs(self, pairs: Index) -> list[NodeClassifier] | WeightTable:
+        """Train machines between pairs; those that an earlier candidate had, with fewer finalists, are at hand."""
+        options = (~self.validation, self._wanted.prune, self._n_threads)
+        keys = pairs[:, 0] * self.trainer.training_set.n_classes + pairs[:, 1]
+        if self._pairs is None:
+            machines = train_pairs(self.trainer, pairs, *options)
+        else:
+            known, table = self._pairs
+            new = ~np.isin(keys, known)
+            more = train_pairs(self.trainer, pairs[new], *options)
+            assert isinstance(more, WeightTable)
+            of_all = np.concatenate([known, keys[new]])
+            order = np.argsort(of_all)
+            machines = WeightTable.joined([table, more], table.n_features).part(
+                order[np.searchsorted(of_all[order], keys)]
+            )
+        if isinstance(machines, WeightTable):
+            self._pairs = keys, machines
+        return machines
 
     def _machines_against_the_rest(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
         """Return the machine of each class, and the weight that the path has beside them already."""

@@ -55,7 +55,8 @@ CLEARLY_BEHIND = 2.0
 # 4. A class whose path is twenty times less probable than the best one is hardly the right one.
 GAP = 3.0
 PATHS = Candidate("paths", 10, GAP)
-# 5. Pairs decide among three finalists, or among eight.
+# 5. Pairs decide among three finalists, or among eight; with a kernel always among eight, since to try both takes
+# longer than the machines themselves, and three were nowhere better.
 PAIRS, MORE_PAIRS = Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0)
 # 6. One class against the rest has liblinear's C, which is twice ours, and may take the path into account. Machines
 # that learn from lists may start from an offset, or have a larger C. Their lists reach further than the finalists of
@@ -72,8 +73,8 @@ SOFTMAX = tuple(
 )
 # The rest are all other rows, and all classes are finalists, while a pass over them takes no more products than this.
 WORK_OF_ALL = 2**26
-# 7. Where machines learn from lists, validation rows are left out of the machines that make the lists, too: a seventh
-# of the rows at a time, until there are enough of them to tell good from bad.
+# 7. Folds are validation rows in turn, until there are enough of them to tell good from bad. Where machines learn from
+# lists, validation rows are left out of the machines that make the lists, too: a seventh of the rows at a time.
 PARTS, VALIDATION_ROWS, MOST_VALIDATION_ROWS = 7, 1000, 2500
 # 8. Paths alone are nowhere better than pairs, which ask one machine more. With a kernel, machines against the rest
 # take most time and are nowhere the best. Two classes need no decider.
@@ -127,8 +128,9 @@ def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:
         names = (wanted.decide,)
     elif n_classes == 2:
         names = DECIDERS_OF_TWO
+    pairs = (PAIRS,) if is_linear else ()
     # What costs most to train comes last, and may not be tried at all.
-    found = [one for one in (PATHS, PAIRS, *rest, MORE_PAIRS) if one.decide in names]
+    found = [one for one in (PATHS, *pairs, *rest, MORE_PAIRS) if one.decide in names]
     if wanted.n_finalists is not None:
         found = [replace(one, n_finalists=wanted.n_finalists) for one in found]
     if wanted.gap is not None:
