@@ -10,18 +10,50 @@ package never runs an old layout's code.
 """
 
 import hashlib
+import logging
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 
 # Sums may be reassociated, so that dot products use vector registers; infinities and NaN keep
 # their meaning, because a kernel may meet either.
 FAST_SUMS = {"reassoc", "contract", "nsz", "arcp"}
 
 OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FAST_SUMS, "error_model": "numpy"}
+
+
+# Silence that is longer than this needs an explanation.
+SECONDS_BEFORE_A_WORD = 2.0
+
+
+class _Announcement(event.Listener):  # type: ignore[misc]
+    """Says once that the compiler is at work, when it has been for a while; a cache on disk spares later processes."""
+
+    def __init__(self) -> None:
+        self._open, self._began, self._seconds = 0, 0.0, 0.0
+
+    def on_start(self, event: Any) -> None:
+        if self._open == 0:
+            self._began = time.perf_counter()
+        self._open += 1
+
+    def on_end(self, event: Any) -> None:
+        self._open -= 1
+        if self._open > 0 or self._seconds > SECONDS_BEFORE_A_WORD:
+            return
+        self._seconds += time.perf_counter() - self._began
+        if self._seconds > SECONDS_BEFORE_A_WORD:
+            logging.getLogger("margintree").warning(
+                "margintree compiles its loops for this machine: once, for about half a minute in all."
+            )
+
+
+event.register("numba:compile", _Announcement())
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -158,7 +158,6 @@ def compact(classifier: LinearClassifier, prune: float, n_features: int) -> Line
 def _kept_weights(classifier: LinearClassifier, prune: float, n_features: int) -> tuple[npt.NDArray[np.int64], Array]:
     columns, weights = classifier.columns, classifier.weights
     # Pruning a machine that stays dense would cost accuracy and save nothing.
-    if len(weights) >= DENSE_SHARE * n_features:
-        prune = 0.0
-    kept = kernels.tables.large_enough(weights, prune)
+    is_pruned = prune > 0.0 and len(weights) < DENSE_SHARE * n_features
+    kept = kernels.tables.large_enough(weights, prune) if is_pruned else np.flatnonzero(weights)
     return (columns, weights) if len(kept) == len(weights) else (columns[kept], weights[kept])
