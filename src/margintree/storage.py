@@ -1,12 +1,24 @@
 """Writing files so that nothing half-written is ever seen."""
 
+import contextlib
 import errno
+import glob
 import os
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
+
+fcntl: ModuleType | None
+try:
+    import fcntl
+except ImportError:  # Windows has no such locks: what is left behind stays.
+    fcntl = None
+
+SECONDS_TO_LOCK = 5.0
 
 
 @contextmanager
@@ -14,22 +26,70 @@ def replacing(path: Path) -> Iterator[Path]:
     """Give a new file in the same directory, which takes the place of ``path`` if all goes well.
 
     On any error, an interrupt included, the new file is removed and ``path`` stays as it was. The name of the
-    new file ends as that of ``path`` does, because readers tell compression from it. Where ``path`` is a link, the
-    file that it leads to is replaced.
+    new file ends as that of ``path`` does, because readers tell compression from it, and its mode is that of the file
+    it replaces. Where ``path`` is a link, the file that it leads to is replaced. Files that killed processes left
+    behind while they wrote ``path`` are removed.
     """
     path = _destination(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(path)
     unfinished = _unfinished(path)
     try:
-        unfinished.open("xb").close()
-        yield unfinished
-        with unfinished.open("rb+") as stream:
-            os.fsync(stream.fileno())
-        os.replace(unfinished, path)
+        with _created(unfinished, path) as held:
+            yield unfinished
+            os.fsync(held)
+            # While the lock is held nobody sweeps it away; Windows replaces closed files only.
+            if fcntl is not None:
+                os.replace(unfinished, path)
+        if fcntl is None:
+            os.replace(unfinished, path)
         sync_directory(path.parent)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def _created(unfinished: Path, path: Path) -> Iterator[int]:
+    """Make the new file with the mode of the one that it will replace, and hold a lock on it while it is open.
+
+    A process that is killed leaves the file behind, but not the lock.
+    """
+    handle = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600 if path.exists() else 0o666)
+    try:
+        _lock(handle)
+        if path.exists():
+            os.chmod(unfinished, stat.S_IMODE(path.stat().st_mode))
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    """Try to lock a file; False if another process holds it, or where locks are not known."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
+def _sweep(path: Path) -> None:
+    """Remove files that writers of ``path`` left behind when they were killed: nobody holds their lock."""
+    for left in path.parent.glob(f".unfinished-{'?' * 16}-{glob.escape(path.name)}"):
+        with contextlib.suppress(OSError):
+            # One that is empty may have been made just now, and not yet be locked.
+            status = left.stat()
+            if status.st_size == 0 and time.time() - status.st_mtime < SECONDS_TO_LOCK:
+                continue
+            handle = os.open(left, os.O_RDWR)
+            try:
+                if _lock(handle):
+                    left.unlink()
+            finally:
+                os.close(handle)
 
 
 def check_writable(path: Path) -> None:

@@ -20,6 +20,10 @@ from sklearn.datasets import load_svmlight_file
 
 # Solvers have arrays as long as the rows are wide, so one absurd column number would take all memory.
 MOST_COLUMNS = 2**24
+# Every cell of a line of text is an object of Python's for a while; far fewer make a line absurd.
+MOST_CSV_COLUMNS, LONGEST_LINE = 2**20, 2**25
+# Labels are stored as wide as the longest; names of classes that are this much longer than the others are no names.
+LABEL_CHARACTERS, LARGEST_LABEL_SHARE = 2**24, 16
 # Sparse rows of which this part is stored are handled faster as dense ones.
 DENSE_SHARE = 0.3
 DELIMITERS = ",;\t"
@@ -182,7 +186,7 @@ def _read_svmlight(stream: IO[bytes], path: Path, how: RowFormat, n_features: in
 
 
 def _read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | None) -> Rows:
-    lines = _lines(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""))
+    lines = _lines(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), path)
     number, first = next(lines, (0, []))
     if not first:
         raise RowFileError(f"{path} holds no rows.")
@@ -213,14 +217,26 @@ def _read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | N
     return Rows(X, None if place is None else _labels(path, labels), names if is_named else None)
 
 
-def _lines(stream: IO[str]) -> Iterator[tuple[int, list[str]]]:
+def _lines(stream: IO[str], path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each line that is not empty, and its number."""
-    start = stream.readline()
+    physical = _short_lines(stream, path)
+    start = next(physical, "")
     delimiter = max(DELIMITERS, key=start.count)
-    reader = csv.reader(itertools.chain([start], stream), delimiter=delimiter, strict=True)
+    reader = csv.reader(itertools.chain([start], physical), delimiter=delimiter, strict=True)
     for cells in reader:
         if cells:
             yield reader.line_num, [cell.strip() for cell in cells]
+
+
+def _short_lines(stream: IO[str], path: Path) -> Iterator[str]:
+    """Yield lines that are no longer, and have no more cells, than rows have."""
+    while line := stream.readline(LONGEST_LINE):
+        if len(line) == LONGEST_LINE or max(map(line.count, DELIMITERS)) >= MOST_CSV_COLUMNS:
+            raise RowFileError(
+                f"{path} has a line of more than {MOST_CSV_COLUMNS} cells or {LONGEST_LINE} characters. Rows that wide "
+                "are mostly zero: write them in svmlight format."
+            )
+        yield line
 
 
 def _place_of_label(path: Path, how: RowFormat, first: Sequence[str], n_features: int | None) -> int | None:
@@ -291,6 +307,14 @@ def _labels(path: Path, cells: Sequence[str]) -> npt.NDArray[Any]:
         raise RowFileError(f"{path} has a row without a label.")
     if any("\0" in cell for cell in cells):
         raise RowFileError(f"{path} has a label with a NUL character, as files have that are no text.")
+    lengths = [len(cell) for cell in cells]
+    characters = len(cells) * max(lengths)
+    if characters > max(LABEL_CHARACTERS, LARGEST_LABEL_SHARE * sum(lengths)):
+        raise RowFileError(
+            f"{path} has a label of {max(lengths)} characters, {cells[int(np.argmax(lengths))][:40]!r}..., where the "
+            f"{len(cells)} labels have {sum(lengths) / len(cells):.0f} on average. Name the column of the labels with "
+            "--label, or shorten them."
+        )
     try:
         numbers = np.array([int(cell) for cell in cells], dtype=np.int64)
     except (ValueError, OverflowError):

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterable
+from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
@@ -24,11 +25,34 @@ from margintree.worker_threads import apart
 Kernel = str | Callable[[Any, Any], Any]
 
 
+def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method learn on a copy of the estimator, whose attributes become those of the estimator at the end.
+
+    However it ends before, by an error or by Ctrl-C, what was learned earlier stays as it was; and another thread never
+    sees the attributes of one model beside the machines of another.
+    """
+
+    @wraps(learn)
+    def learned(self: Any, *args: Any, **kwargs: Any) -> Any:
+        attempt = object.__new__(type(self))
+        attempt.__dict__.update(self.__dict__)
+        learn(attempt, *args, **kwargs)
+        self.__dict__ = attempt.__dict__
+        return self
+
+    return learned
+
+
 class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier made of L2-loss support vector machines.
 
-    The parameters of a subclass that have a name from here mean the same in all of them.
+    The parameters of a subclass that have a name from here mean the same in all of them. Its ``fit`` is all or nothing.
     """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "fit" in vars(cls):
+            cls.fit = all_or_nothing(cls.fit)
 
     machine_constraints: ClassVar[dict[str, Any]] = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
@@ -102,7 +126,16 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _checked_rows(self, X: Any) -> Any:
         """Return new rows as the kernels read them."""
         self._check_fitted()
-        return in_canonical_form(validate_data(self, checked_indices(X), reset=False, **self._input_rules()))
+        rows = in_canonical_form(validate_data(self, checked_indices(X), reset=False, **self._input_rules()))
+        width = self._model_width()
+        if rows.shape[1] != width:
+            # Compiled loops read as far as the machines are wide, whatever n_features_in_ was set to.
+            raise ValueError(f"X has {rows.shape[1]} features, and the machines of this model were trained on {width}.")
+        return rows
+
+    def _model_width(self) -> int:
+        """Return the number of columns that the machines read."""
+        raise NotImplementedError
 
     def _training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData, Any, npt.NDArray[Any]]:
         """Validate the arguments of fit; return the sorted data, and X and y as they were validated."""

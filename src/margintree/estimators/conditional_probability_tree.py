@@ -1,6 +1,7 @@
 """ConditionalProbabilityTreeClassifier: a tree that grows while the rows stream past."""
 
 import warnings
+from copy import deepcopy
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -13,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from margintree.estimators.base import Kernel
+from margintree.estimators.base import Kernel, all_or_nothing
 from margintree.estimators.sparse_input import checked_indices, in_canonical_form
 from margintree.estimators.training_data import TrainingData
 from margintree.estimators.tree_walk import TreeWalker
@@ -222,6 +223,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         return self
 
     @available_if(_has_regressors)  # type: ignore[untyped-decorator]
+    @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """Learn from more rows, in the order given; their classes may be new.
@@ -251,6 +253,9 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
             raise ValueError("The first call of partial_fit needs at least one row of positive weight.")
         if is_first:
             self._stream_tree, self._regressors = StreamTree(self.alpha), self._new_regressors(X)
+        else:
+            # Learning writes into them, and half a batch must not be left behind.
+            self._stream_tree, self._regressors = deepcopy((self._stream_tree, self._regressors))
         assert self._stream_tree is not None
         self._labels = labels
         self._stream_tree.absorb(X, Stream(kept, codes, weight[kept]), self._regressors)

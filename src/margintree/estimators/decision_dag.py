@@ -173,7 +173,7 @@ class DecisionDAGClassifier(MachineClassifier):
         """
         self._check_fitted()
         return FlatInstancePredictor.by_elimination(
-            self._machines, self.classes_, int(self.n_features_in_), self.order_, self._machine_of
+            self._machines, self.classes_, self._model_width(), self.order_, self._machine_of
         )
 
     def _take(self, fitted: OneVsOneSVC) -> None:

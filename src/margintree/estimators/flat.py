@@ -47,7 +47,7 @@ class FlatClassifier(MachineClassifier):
             shared between threads.
         """
         self._check_fitted()
-        return FlatInstancePredictor.by_largest_value(self._machines, self.classes_, int(self.n_features_in_))
+        return FlatInstancePredictor.by_largest_value(self._machines, self.classes_, self._model_width())
 
     def n_evaluations(self, X: Any) -> npt.NDArray[np.int64]:
         """Return how many decision functions the prediction of each row evaluates.
@@ -58,6 +58,9 @@ class FlatClassifier(MachineClassifier):
         """
         rows = self._checked_rows(X)
         return np.full(rows.shape[0], self.n_machines_)
+
+    def _model_width(self) -> int:
+        return int(self.n_features_in_) if self._machines.n_features is None else self._machines.n_features
 
     def _machine_values(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the values of all machines, without the second dimension if there is only one."""

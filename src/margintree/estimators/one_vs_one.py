@@ -93,4 +93,4 @@ class OneVsOneSVC(FlatClassifier):
 
     def single_instance(self) -> FlatInstancePredictor:
         self._check_fitted()
-        return FlatInstancePredictor.by_votes(self._machines, self.classes_, int(self.n_features_in_), self.pairs_)
+        return FlatInstancePredictor.by_votes(self._machines, self.classes_, self._model_width(), self.pairs_)

@@ -166,4 +166,4 @@ class OutputCodeSVC(FlatClassifier):
     def single_instance(self) -> FlatInstancePredictor:
         self._check_fitted()
         rule = (self.code_, self.code_weights_, self.decoding)
-        return FlatInstancePredictor.by_code(self._machines, self.classes_, int(self.n_features_in_), *rule)
+        return FlatInstancePredictor.by_code(self._machines, self.classes_, self._model_width(), *rule)

@@ -9,14 +9,18 @@ import numpy as np
 from margintree.kernels.compile import compiled
 from margintree.kernels.flat import fill_values, room_for, values_of
 from margintree.kernels.pointers import pointers
-from margintree.kernels.walk import keep
+from margintree.kernels.walk import bounded, keep
 
 
 @compiled
 def _highest_and_total(values, temperature):
-    """Return what a value v is compared with: its probability is exp(temperature * (v - highest)) / total."""
+    """Bound the values; return what one of them, v, is compared with.
+
+    Its probability is exp(temperature * (v - highest)) / total.
+    """
     highest, total = -np.inf, 0.0
     for k in range(values.shape[0]):
+        values[k] = bounded(values[k])
         highest = max(highest, values[k])
     for k in range(values.shape[0]):
         total += np.exp(temperature * (values[k] - highest))
@@ -35,9 +39,9 @@ def _softmax(values, temperature):
 def _keep_best(values, temperature, classes, scores):
     """Fill as many of the best classes as there is room for, and their probabilities; of equal ones the first."""
     n_kept = 0
+    highest, total = _highest_and_total(values, temperature)
     for k in range(values.shape[0]):
         n_kept = keep(classes, scores, 0, classes.shape[0], n_kept, k, values[k])
-    highest, total = _highest_and_total(values, temperature)
     for j in range(n_kept):
         scores[j] = np.exp(temperature * (scores[j] - highest)) / total
 

@@ -21,13 +21,14 @@ import numpy as np
 from margintree.kernels.compile import compiled
 from margintree.kernels.pointers import pointers
 from margintree.kernels.tables import room_for_hits, table_dot
-from margintree.kernels.walk import all_paths, beam, keep
+from margintree.kernels.walk import all_paths, beam, bounded, keep
 
 PATHS, PAIRS, REST = 0, 1, 2
 # Up to here several trees follow all their paths in tens of microseconds.
 FEW_CLASSES = 128
 # exp of it is far from overflow, and sums of many as well.
 LARGEST_EXPONENT = 600.0
+SMALLEST_REST = 1e-290
 # Log odds at which a finalist loses clearly to another.
 CLEARLY = 3.0
 # A beam may miss a path. What was not nominated does not win all the same: the most probable class is the winner.
@@ -53,14 +54,14 @@ def candidates(rows, i, forest, width, gap, size, classes, scores, work):
     if width == 0:
         for t in range(n_trees):
             n_evaluations += all_paths(rows, i, forest, roots[t], roots[t + 1], node_scores, class_scores, hits)
-        shift = 0.0
+        highest, shift = 0.0, 0.0
         if n_trees > 1:
             # Where trees contradict each other all means may be so low that only their differences can be told.
             highest = class_scores.max()
-            shift = (highest / n_trees) + np.log(np.exp((class_scores - highest) / n_trees).sum())
+            shift = np.log(np.exp((class_scores - highest) / n_trees).sum())
         n_found = 0
         for k in range(class_scores.shape[0]):
-            n_found = keep(classes, scores, 0, size, n_found, k, class_scores[k] / n_trees - shift)
+            n_found = keep(classes, scores, 0, size, n_found, k, (class_scores[k] - highest) / n_trees - shift)
         while scores[n_found - 1] < scores[0] - gap:
             n_found -= 1
         return n_found, n_evaluations
@@ -116,9 +117,9 @@ def _mean_of_lists(listed, size, gap, n_classes, tree_classes, tree_scores, clas
         mass = 1.0
     for j in range(n_found):
         whole += np.exp(scores[j] - highest)
-    shift = np.log(min(mass, 1.0) / whole) - highest
+    shift = np.log(min(mass, 1.0) / whole)
     for j in range(n_found):
-        scores[j] += shift
+        scores[j] = (scores[j] - highest) + shift
     return n_found
 
 
@@ -170,8 +171,8 @@ def _score_pairs(rows, i, decider, classes, scores, n_found, hits):
             log_odds = scores[j] - scores[m]
             if machine >= 0:
                 machine += first
-                value = slope * (scale[machine] * table_dot(rows, i, table, machine, hits) + intercept[machine])
-                log_odds = value if one == classes[j] else -value
+                value = bounded(scale[machine] * table_dot(rows, i, table, machine, hits) + intercept[machine])
+                log_odds = slope * value if one == classes[j] else -slope * value
                 n_asked += 1
             log_odds = min(max(log_odds, -LARGEST_EXPONENT), LARGEST_EXPONENT)
             against[j] += np.exp(-log_odds)
@@ -188,7 +189,7 @@ def _score_rest(rows, i, decider, classes, scores, n_found, hits):
     _, table, scale, intercept, first, path_weight, slope, _, _ = decider
     for j in range(n_found):
         machine = first + classes[j]
-        own = scale[machine] * table_dot(rows, i, table, machine, hits) + intercept[machine]
+        own = bounded(scale[machine] * table_dot(rows, i, table, machine, hits) + intercept[machine])
         scores[j] = slope * (path_weight * scores[j] + own)
     return n_found
 
@@ -245,7 +246,8 @@ def ranked(rows, i, forest, decider, width, gap, n_finalists, n_asked, classes, 
             for j in range(n_more):
                 known += np.exp(more_scores[j]) if _is_in(listed, more_classes[j]) else 0.0
         rest = 1.0 - known / whole
-        share = max(0.0, 1.0 - scores[:n_listed].sum()) / rest if rest > 0.0 else 0.0
+        # Less than rounding leaves is nothing.
+        share = max(0.0, 1.0 - scores[:n_listed].sum()) / rest if rest > 1e-12 else 0.0
     for j in range(n_more):
         if not _is_in(listed, more_classes[j]):
             score = min(share * np.exp(more_scores[j]), BELOW_THE_BEST * best)
@@ -323,10 +325,10 @@ def probabilities(rows, first, last, forest, decider, width, gap, size, result):
             row[row_classes[j]] = 0.0
             taken += row_scores[j]
         rest = row.sum()
-        if rest > 0.0:
-            row *= max(0.0, 1.0 - taken) / rest
-            for k in range(n_classes):
-                row[k] = min(row[k], BELOW_THE_BEST * row_scores[0])
+        for k in range(n_classes):
+            # What is left of the paths may be so small that its reciprocal is not finite.
+            share = row[k] / rest * max(0.0, 1.0 - taken) if rest > SMALLEST_REST else 0.0
+            row[k] = min(share, BELOW_THE_BEST * row_scores[0])
         for j in range(n_found):
             row[row_classes[j]] = row_scores[j]
         row /= row.sum()
@@ -340,4 +342,4 @@ def machine_values(rows, row_index, machines, decider, result):
     for j in range(row_index.shape[0]):
         m = first + machines[j]
         hits = room_for_hits(rows_, table, row_index[j], row_index[j] + 1)
-        result[j] = scale[m] * table_dot(rows_, row_index[j], table, m, hits) + intercept[m]
+        result[j] = bounded(scale[m] * table_dot(rows_, row_index[j], table, m, hits) + intercept[m])

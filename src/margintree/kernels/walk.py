@@ -13,11 +13,22 @@ from margintree.kernels.compile import compiled
 from margintree.kernels.pointers import pointers
 from margintree.kernels.tables import room_for_hits, table_dot
 
+# Sums over paths of larger values would not be finite.
+LARGEST_VALUE = 1e100
+
+
+@compiled
+def bounded(value):
+    """Return a decision value that can be reckoned with: products of huge finite features may be infinite, or NaN."""
+    if np.isnan(value):
+        return 0.0
+    return min(max(value, -LARGEST_VALUE), LARGEST_VALUE)
+
 
 @compiled
 def machine_value(rows, i, forest, node, hits):
     """Return the decision value of one node for one row."""
-    return forest[5][node] * table_dot(rows, i, forest[4], node, hits) + forest[6][node]
+    return bounded(forest[5][node] * table_dot(rows, i, forest[4], node, hits) + forest[6][node])
 
 
 @compiled

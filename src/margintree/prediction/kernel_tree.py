@@ -40,6 +40,11 @@ class KernelTree:
     constants: Array
     sigmoids: Sigmoids | None = None
 
+    @property
+    def n_features(self) -> int | None:
+        """The width of a row; None where it is one of a matrix of kernel values."""
+        return None if self.vectors is None else int(self.vectors.shape[1])
+
     @classmethod
     def from_classifiers(
         cls,

@@ -37,6 +37,11 @@ class LinearTree:
     table: WeightTable
     sigmoids: Sigmoids | None = None
 
+    @property
+    def n_features(self) -> int | None:
+        """The width of a row."""
+        return self.table.n_features
+
     @classmethod
     def from_classifiers(
         cls, tree: ClassTree, classifiers: Sequence[NodeClassifier], n_features: int, *, prune: float = 0.0

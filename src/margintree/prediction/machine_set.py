@@ -38,6 +38,11 @@ class LinearMachines:
         return cls(weights.toarray() if is_dense else weights, np.array([c.intercept for c in linear]))
 
     @property
+    def n_features(self) -> int | None:
+        """The width of a row."""
+        return int(self.weights.shape[0])
+
+    @property
     def has_empty_features(self) -> bool:
         """Whether nearly all features have no weight in any machine."""
         weights = self.weights
@@ -65,6 +70,11 @@ class KernelMachines:
     support: npt.NDArray[np.int64]
     coefficients: sp.csc_array
     constants: Array
+
+    @property
+    def n_features(self) -> int | None:
+        """The width of a row; None where it is one of a matrix of kernel values."""
+        return None if self.vectors is None else int(self.vectors.shape[1])
 
     @classmethod
     def from_classifiers(
