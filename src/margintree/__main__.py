@@ -1,6 +1,6 @@
 """``python -m margintree`` is the same as ``margintree``."""
 
-from margintree.cli.app import main
+from margintree.cli import main
 
 if __name__ == "__main__":
     main()

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from margintree import MarginTreeClassifier, ModelFileError, OneVsRestSVC
 from margintree.model_file.parameters import (
-    LARGEST_TEXT_ARRAY,
+    LARGEST_PADDING,
+    SMALL_TEXT,
     decode,
     decode_parameters,
     encode,
@@ -100,12 +101,22 @@ def test_a_file_with_other_parameters_is_refused(stored):
 
 
 def test_a_long_string_among_many_does_not_make_a_huge_array():
-    # 20 kB of text as an array of 400 MB, and 2 MB as one of 260 MB.
-    for items in (["a"] * 10_000 + ["b" * 10_000], ["a"] * 10_000 + ["b" * (LARGEST_TEXT_ARRAY // 10_000 + 1)]):
-        with pytest.raises(ModelFileError, match="memory"):
-            decode({"array": items, "dtype": "str"})
+    # 20 kB of text as an array of 400 MB.
+    with pytest.raises(ModelFileError, match="memory"):
+        decode({"array": ["a"] * 10_000 + ["b" * 10_000], "dtype": "str"})
     long = ["a"] * 1000 + ["b" * 1000]
     assert decode({"array": long, "dtype": "str"}).tolist() == long
+
+
+def test_many_arrays_of_strings_share_one_bound_on_their_memory():
+    n_items, length = 1000, 1000
+    array = {"array": ["a"] * n_items + ["b" * length], "dtype": "str"}
+    assert n_items * length < SMALL_TEXT
+    assert 2 * n_items * length > max(SMALL_TEXT, LARGEST_PADDING * 2 * (n_items + length))
+    decode([array])
+    for arrays in ([array, array], {"mapping": [["one", array], ["two", {"tuple": [array]}]]}):
+        with pytest.raises(ModelFileError, match="memory"):
+            decode(arrays)
 
 
 def test_a_parameter_that_a_file_lacks_keeps_its_default():

@@ -221,8 +221,3 @@ def reproduce(
     from margintree.cli.reproduce import run_reproduce
 
     run_reproduce(full=full, output=output, only_methods=only_method or [], only_sets=only_set or [], n_workers=jobs)
-
-
-def main() -> None:
-    """Run the command line."""
-    app()

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from sklearn.utils._param_validation import InvalidParameterError
 
-from margintree.cli.reporting import reported, terminal
+from margintree.cli.reporting import reported, shown, terminal
 from margintree.cli.row_files import RowFormat, read_rows
 from margintree.estimators.margin_tree import MarginTreeClassifier
 from margintree.model_file.files import save_model
@@ -43,7 +43,7 @@ def run_fit(job: FitJob) -> None:
         rows = read_rows(job.train, job.how)
         assert rows.labels is not None
         n_classes = len(np.unique(rows.labels))
-        console.print(f"{job.train}: {rows.X.shape[0]} rows, {rows.X.shape[1]} columns, {n_classes} classes")
+        console.print(f"{shown(job.train)}: {rows.X.shape[0]} rows, {rows.X.shape[1]} columns, {n_classes} classes")
         estimator = MarginTreeClassifier(**job.parameters)
         # Read before the fit: a wrong name should not cost one.
         test = None
@@ -59,7 +59,9 @@ def run_fit(job: FitJob) -> None:
         seconds = time.perf_counter() - began
         save_model(named(estimator, rows.names), job.model)
         size = job.model.stat().st_size
-        console.print(f"{job.model}: depth {estimator.tree_.max_depth}, {size:,} bytes, fitted in {seconds:.1f} s")
+        console.print(
+            f"{shown(job.model)}: depth {estimator.tree_.max_depth}, {size:,} bytes, fitted in {seconds:.1f} s"
+        )
         if job.test is not None and test is not None:
             if test.labels is None:
                 raise ValueError(f"{job.test} has no labels to compare with; the model is saved.")

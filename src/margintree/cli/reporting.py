@@ -26,13 +26,16 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
+def shown(text: object) -> str:
+    """Return a text, such as the name of a file, that a console shows as it is: neither escapes nor markup act."""
+    return escape(printable(str(text)))
+
+
 @contextmanager
 def reported(console: Console) -> Iterator[None]:
     """Turn errors of data, models and files into a message and exit code 1; print warnings as one line each."""
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_: console.print(
-            f"[yellow]Warning[/yellow]: {escape(printable(str(message)))}"
-        )
+        warnings.showwarning = lambda message, *_: console.print(f"[yellow]Warning[/yellow]: {shown(message)}")
         try:
             yield
         except BrokenPipeError:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from margintree.cli.reporting import shown
 from margintree.experiments import run as runner
 from margintree.experiments.claims import NOT_TESTED
 from margintree.experiments.data import download
@@ -46,13 +46,15 @@ def run_reproduce(
         report = Report(results)
         written = report.write(directory)
     except (ValueError, ResultsError, OSError) as error:
-        console.print(f"[red]{type(error).__name__}[/red]: {escape(str(error))}", highlight=False, soft_wrap=True)
+        console.print(f"[red]{type(error).__name__}[/red]: {shown(error)}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
-        console.print(f"\nStopped. What is done is kept in {directory}; the same command goes on from there.")
+        console.print(f"\nStopped. What is done is kept in {shown(directory)}; the same command goes on from there.")
         raise typer.Exit(130) from None
     _show(console, report)
-    console.print(f"\nThe page: {written[0]} ({len(written)} files in {directory})", highlight=False, soft_wrap=True)
+    console.print(
+        f"\nThe page: {shown(written[0])} ({len(written)} files in {shown(directory)})", highlight=False, soft_wrap=True
+    )
     if results.failed:
         console.print(f"[red]{len(results.failed)} jobs failed[/red]; run the same command to try them again.")
         raise typer.Exit(1)
@@ -62,7 +64,8 @@ def _run(console: Console, plan: Plan, directory: Path, n_workers: int) -> Resul
     """Run the plan with a line that shows how far it is."""
     console.print(
         f"{len(plan.cells)} cells of Table 2 ({len(plan.methods)} methods), {n_workers} processes, results in "
-        f"{directory}. Stop at any time; the same command goes on from there. The first run compiles for a minute.",
+        f"{shown(directory)}. Stop at any time; the same command goes on from there. The first run compiles for a "
+        "minute.",
         highlight=False,
         soft_wrap=True,
     )
@@ -70,7 +73,7 @@ def _run(console: Console, plan: Plan, directory: Path, n_workers: int) -> Resul
 
     def fetch(names: set[str]) -> None:
         for name, problem in download(sorted(names)).items():
-            console.print(f"[yellow]{name} cannot be had[/yellow]: {escape(problem)}", highlight=False, soft_wrap=True)
+            console.print(f"[yellow]{name} cannot be had[/yellow]: {shown(problem)}", highlight=False, soft_wrap=True)
 
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         return runner.run(plan, directory, n_workers=n_workers, on_progress=_Watcher(bar), on_start=fetch)
@@ -91,11 +94,11 @@ class _Watcher:
         self.bar.update(self.line, completed=progress.share, description=text, job=job)
         now = time.monotonic()
         if self.bar.disable and now - self.last_logged > SECONDS_BETWEEN_LOG_LINES:
-            self.bar.console.print(f"{text}: {job}", highlight=False, soft_wrap=True)
+            self.bar.console.print(f"{text}: {shown(job)}", highlight=False, soft_wrap=True)
             self.last_logged = now
         if progress.error:
             self.bar.console.print(
-                f"[red]failed[/red] {job}: {escape(progress.error)}", highlight=False, soft_wrap=True
+                f"[red]failed[/red] {shown(job)}: {shown(progress.error)}", highlight=False, soft_wrap=True
             )
 
     def _remaining(self, share: float) -> str:

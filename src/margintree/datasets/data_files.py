@@ -7,6 +7,7 @@ against it.
 
 import bz2
 import hashlib
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -119,14 +120,24 @@ def check_sums(files: list[Path], sums_file: Path) -> None:
     """Raise a DataError if a file differs from its line in SHA256SUMS."""
     if not sums_file.is_file():
         return
-    lines = [line.split(maxsplit=1) for line in sums_file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    sums = {name.lstrip("*"): digest for digest, name in lines}
+    sums = dict(_sum_of(line, sums_file) for line in sums_file.read_text(encoding="utf-8").splitlines() if line.strip())
     for path in files:
         if path.is_file() and path.name in sums:
             with path.open("rb") as stream:
                 found = hashlib.file_digest(stream, "sha256").hexdigest()
             if found != sums[path.name].lower():
                 raise DataError(f"{path} has SHA-256 {found}; {sums_file} says {sums[path.name]}. {_PUT_RIGHT}")
+
+
+def _sum_of(line: str, sums_file: Path) -> tuple[str, str]:
+    """Return file name and digest of a line, as sha256sum writes it or as BSD's sha256 does; the directory is ours."""
+    match = re.fullmatch(r"\\?([0-9a-fA-F]{64}) [ *](.+)", line) or re.fullmatch(
+        r"SHA256 \((?P<name>.+)\) = (?P<digest>[0-9a-fA-F]{64})", line
+    )
+    if match is None:
+        raise DataError(f"{sums_file} has a line that names no file with its SHA-256: {line[:100]!r}. Put it right.")
+    name, digest = (match["name"], match["digest"]) if match.groupdict() else (match[2], match[1])
+    return Path(name).name, digest
 
 
 def store_part(data_set: DataSet, form: Form, n_rows: int, X: Any, y: Any, path: Path, origin: str) -> None:

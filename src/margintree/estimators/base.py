@@ -134,8 +134,9 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return rows
 
     def _model_width(self) -> int:
-        """Return the number of columns that the machines read."""
-        raise NotImplementedError
+        """Return the number of columns that the machines read; for a kernel matrix, that it was fitted with."""
+        model = self._model if hasattr(self, "_model") else self._machines
+        return int(self.n_features_in_ if model.n_features is None else model.n_features)
 
     def _training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData, Any, npt.NDArray[Any]]:
         """Validate the arguments of fit; return the sorted data, and X and y as they were validated."""

@@ -59,9 +59,6 @@ class FlatClassifier(MachineClassifier):
         rows = self._checked_rows(X)
         return np.full(rows.shape[0], self.n_machines_)
 
-    def _model_width(self) -> int:
-        return int(self.n_features_in_) if self._machines.n_features is None else self._machines.n_features
-
     def _machine_values(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the values of all machines, without the second dimension if there is only one."""
         rows = self._checked_rows(X)

@@ -99,9 +99,6 @@ class TreeWalker(MachineClassifier):
             self._model, self._ranker, self.classes_, self._model_width(), is_greedy=self._walks_greedily()
         )
 
-    def _model_width(self) -> int:
-        return int(self.n_features_in_) if self._model.n_features is None else self._model.n_features
-
     def _walks_greedily(self) -> bool:
         return True
 

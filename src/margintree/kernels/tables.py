@@ -38,6 +38,8 @@ ONE, TWO, FIVE, HALF = np.uint64(1), np.uint64(2), np.uint64(5), np.uint64(32)
 LAST_BITS = np.uint64(31)
 VALUE_TABLE = 3
 KERNEL_TABLE = 9
+# Weights in a word of the filter from which on they are sorted as a whole, and places that are looked at one by one.
+CROWDED, STEPS = 64, np.uint64(8)
 # Sixteen for each power of two down to 2^-64, below which squares of weights count for nothing.
 N_SIZES = 1024
 
@@ -108,6 +110,49 @@ def _smallest_within(squares, budget):
 
 
 @compiled
+def _order_of(bits, before, columns):
+    """Return the weights in the order of their bits, those of one bit in the order of their columns.
+
+    ``before`` has how many weights have their bits in the words before each one. Columns ascend.
+    """
+    n, n_words = bits.shape[0], before.shape[0] - 1
+    crowded = False
+    for word in range(n_words):
+        crowded |= before[word + 1] - before[word] > CROWDED
+    if crowded:
+        # Only columns that were chosen to share bits are so many in a word.
+        by_column = np.argsort(columns, kind="mergesort")
+        return by_column[np.argsort(bits[by_column], kind="mergesort")]
+    order = np.empty(n, dtype=np.int64)
+    n_placed = np.zeros(n_words, dtype=np.int64)
+    for j in range(n):
+        word = bits[j] // 32
+        # Four weights share a word on average: each finds its place among them by insertion.
+        place = before[word] + n_placed[word]
+        while place > before[word] and bits[order[place - 1]] > bits[j]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = j
+        n_placed[word] += 1
+    return order
+
+
+@compiled
+def _search(keys, pairs, n_words, place, n, bit, column):
+    """Return where a column stands from ``place`` on, by halving, or n; pairs are in the order of bit and column."""
+    low, high = place, n
+    while low < high:
+        middle = (low + high) >> ONE
+        found = np.uint64(keys[pairs + TWO * middle])
+        found_bit = _bit(found, n_words)
+        if found_bit < bit or (found_bit == bit and found < column):
+            low = middle + ONE
+        else:
+            high = middle
+    return low if low < n and np.uint64(keys[pairs + TWO * low]) == column else n
+
+
+@compiled
 def fill(keys, values, first, columns, weights):
     """Write a sparse machine to the cells that begin at ``first``."""
     n = columns.shape[0]
@@ -121,18 +166,9 @@ def fill(keys, values, first, columns, weights):
     keys[first : first + n_words] = np.uint32(0)
     for word in range(n_words):
         keys[first + n_words + word] = before[word]
-    order = np.empty(n, dtype=np.int64)
-    n_placed = np.zeros(n_words, dtype=np.int64)
     for j in range(n):
-        word = bits[j] // 32
-        keys[first + word] |= np.uint32(1) << np.uint32(bits[j] % 32)
-        # Four weights share a word on average: each finds its place among them by insertion.
-        place = before[word] + n_placed[word]
-        while place > before[word] and bits[order[place - 1]] > bits[j]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = j
-        n_placed[word] += 1
+        keys[first + bits[j] // 32] |= np.uint32(1) << np.uint32(bits[j] % 32)
+    order = _order_of(bits, before, columns)
     pairs = first + 2 * n_words
     for place in range(n):
         keys[pairs + 2 * place] = columns[order[place]]
@@ -196,10 +232,14 @@ def _table_dot(rows, i, table, m, hits):
             word = first + (bit >> FIVE)
             before = np.uint64(keys[word]) & ((ONE << (bit & LAST_BITS)) - ONE)
             place = np.uint64(keys[word + n_words]) + _n_bits(before)
+            last = place + STEPS
             while place < n and keys[pairs + TWO * place] != indices[p]:
                 # Another column has the bit, or one before it shares one; those of later bits end the search.
                 if _bit(keys[pairs + TWO * place], n_words) > bit:
                     place = n
+                elif place == last:
+                    place = _search(keys, pairs, n_words, place, n, bit, np.uint64(indices[p]))
+                    break
                 else:
                     place += ONE
             if place < n:

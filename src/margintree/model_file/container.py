@@ -38,6 +38,7 @@ LARGEST_HEADER = 2**24
 # The data begin at a multiple of this, as wide as a cache line.
 ALIGNMENT = 64
 MOST_DIMENSIONS = 2
+MOST_TRUTH_VALUES = 2**25
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,15 @@ def buffer_of(path: Path, *, is_mapped: bool) -> Buffer:
     with path.open("rb") as stream:
         if os.fstat(stream.fileno()).st_size < 8:
             raise ModelFileError("it is shorter than 8 bytes")
-        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ) if is_mapped else stream.read()
+        mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        if is_mapped:
+            return mapped
+        # A file that is not what it claims to be is not worth its memory.
+        parse(mapped)
+        try:
+            return stream.read()
+        except MemoryError as error:
+            raise ModelFileError(f"its {len(mapped)} bytes do not fit into memory; map it with mmap=True") from error
 
 
 def parse(buffer: Buffer) -> Contents:
@@ -118,11 +127,19 @@ def parse(buffer: Buffer) -> Contents:
             )
         end = begin + n_bytes
         arrays[name] = as_array(buffer, 8 + length + begin, dtype, shape)
-        if dtype == np.bool_ and (arrays[name].view(np.uint8) > 1).any():
-            raise ModelFileError(f"array {name!r:.80} has truth values that are neither true nor false")
+        if dtype == np.bool_:
+            _check_truth_values(name, arrays[name])
     if (8 + length) % 8 or 8 + length + end != len(buffer):
         raise ModelFileError(f"it has {len(buffer)} bytes where its header announces {8 + length + end}")
     return Contents(header, metadata, arrays)
+
+
+def _check_truth_values(name: str, array: AnyArray) -> None:
+    """Refuse bytes that are neither true nor false; models have a truth value for a node or a class, no more."""
+    if array.size > MOST_TRUTH_VALUES:
+        raise ModelFileError(f"array {name!r:.80} has {array.size} truth values, and a model has fewer")
+    if (array.view(np.uint8) > 1).any():
+        raise ModelFileError(f"array {name!r:.80} has truth values that are neither true nor false")
 
 
 def _place(name: str, entry: Any, n_bytes: int) -> tuple[np.dtype[Any], tuple[int, ...], int]:

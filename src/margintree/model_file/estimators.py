@@ -99,6 +99,8 @@ def _put_margin_tree(out: Output, estimator: Any) -> None:
 def _take_margin_tree(source: Input, estimator: Any) -> Attributes:
     n_classes, n_features = len(estimator.classes_), estimator.n_features_in_
     is_ranked, n_deciding = source.has("ranker.width"), 0
+    if not is_ranked and estimator.walk != "greedy":
+        raise ModelFileError(f"walk={estimator.walk!r} ranks classes, and there is nothing that ranks them")
     if is_ranked:
         decider, n_deciding = take_decider(source.section("ranker"), n_classes, n_features, estimator.kernel)
     found = _take_tree(source, estimator, n_deciding)
@@ -139,6 +141,12 @@ def _take_label_tree(source: Input, estimator: Any) -> Attributes:
 def _only_machines(found: Attributes) -> Attributes:
     if isinstance(found["_model"], ProbabilityTree):
         raise ModelFileError("its nodes have regressors where machines are expected")
+    return _one_tree(found)
+
+
+def _one_tree(found: Attributes) -> Attributes:
+    if not isinstance(found["_model"], ProbabilityTree) and len(found["_model"].trees) != 1:
+        raise ModelFileError(f"it has {len(found['_model'].trees)} trees where there is one")
     return found
 
 
@@ -151,7 +159,7 @@ def _put_probability_tree(out: Output, estimator: Any) -> None:
 
 
 def _take_probability_tree(source: Input, estimator: Any) -> Attributes:
-    found = _take_tree(source, estimator)
+    found = _one_tree(_take_tree(source, estimator))
     if isinstance(found["_model"], ProbabilityTree) != (estimator.node == "online"):
         raise ModelFileError(f"node={estimator.node!r} is not what its machines were trained with")
     if estimator.node != "online":

@@ -186,7 +186,7 @@ def read_format_2(contents: Contents, verify: bool, update: Callable[..., None] 
         source = Input(arrays, facts)
         restore_fitted(source, estimator)
         source.finish()
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{error}".rstrip(".")) from error
     return estimator
 

@@ -26,9 +26,9 @@ SPLIT_CLASSES = {
     )
 }
 ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-# Strings in an array all take the room of the longest: up to so many characters always, up to so many times their
-# own number as long as that is within bounds.
-SMALL_TEXT_ARRAY, LARGEST_TEXT_ARRAY, LARGEST_PADDING = 2**20, 2**26, 64
+# Strings in an array all take the room of the longest. All arrays of a file together may take so many characters, or
+# so many times their own number.
+SMALL_TEXT, LARGEST_PADDING = 2**20, 4
 
 
 def encode_parameters(estimator: Any) -> dict[str, Any]:
@@ -87,45 +87,58 @@ def decode_parameters(cls: type[Any], stored: Any) -> dict[str, Any]:
     unknown = sorted(set(stored) - known)
     if unknown:
         raise ModelFileError(f"{cls.__name__} has no parameters {unknown!r:.80}")
-    return {name: decode(value) for name, value in stored.items()}
+    room = TextRoom()
+    return {name: decode(value, room) for name, value in stored.items()}
 
 
-def decode(value: Any) -> Any:
-    """Return the value that ``encode`` was given."""
+class TextRoom:
+    """Counts the characters of all arrays of strings in a file, and refuses those that take too much memory."""
+
+    def __init__(self) -> None:
+        self._own, self._padded = 0, 0
+
+    def take(self, items: list[str]) -> None:
+        """Count one more array."""
+        self._own += sum(map(len, items))
+        self._padded += len(items) * max(map(len, items), default=0)
+        if self._padded > max(SMALL_TEXT, LARGEST_PADDING * self._own):
+            raise ModelFileError("its parameters hold arrays of strings that take too much memory")
+
+
+def decode(value: Any, room: TextRoom | None = None) -> Any:
+    """Return the value that ``encode`` was given; all values of a file share the room for text."""
+    room = room or TextRoom()
     if isinstance(value, list):
-        return [decode(item) for item in value]
+        return [decode(item, room) for item in value]
     if not isinstance(value, dict):
         return value
     match value:
         case {"float": "nan" | "inf" | "-inf" as text, **rest} if not rest:
             return float(text)
         case {"tuple": list(items), **rest} if not rest:
-            return tuple(decode(item) for item in items)
+            return tuple(decode(item, room) for item in items)
         case {"mapping": list(pairs), **rest} if not rest:
-            return _mapping(pairs)
+            return _mapping(pairs, room)
         case {"array": list(items), "dtype": str(dtype), **rest} if not rest:
-            return _array(items, dtype)
+            return _array(items, dtype, room)
         case {"split": str(name), "arguments": dict(arguments), **rest} if not rest and name in SPLIT_CLASSES:
-            return SPLIT_CLASSES[name](**{key: decode(item) for key, item in arguments.items()})
+            return SPLIT_CLASSES[name](**{key: decode(item, room) for key, item in arguments.items()})
     raise ModelFileError(f"its parameters hold something unknown: {sorted(value)!r:.80}")
 
 
-def _mapping(pairs: list[Any]) -> dict[Any, Any]:
+def _mapping(pairs: list[Any], room: TextRoom) -> dict[Any, Any]:
     if not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
         raise ModelFileError("its parameters hold a mapping that is not made of pairs")
-    result = {decode(key): decode(item) for key, item in pairs if not isinstance(key, dict | list)}
+    result = {key: decode(item, room) for key, item in pairs if not isinstance(key, dict | list)}
     if len(result) < len(pairs):
         raise ModelFileError("its parameters hold a mapping with a key that is none, or stands there twice")
     return result
 
 
-def _array(items: list[Any], dtype: str) -> Any:
+def _array(items: list[Any], dtype: str, room: TextRoom) -> Any:
     if dtype in ARRAY_TYPES:
         return np.array(items, dtype=dtype)
     if dtype != "str" or not all(isinstance(item, str) for item in items):
         raise ModelFileError(f"its parameters hold an array of the unknown type {dtype!r:.40}")
-    n_characters = sum(map(len, items))
-    allowed = max(SMALL_TEXT_ARRAY, min(LARGEST_TEXT_ARRAY, LARGEST_PADDING * n_characters))
-    if len(items) * max(map(len, items), default=0) > allowed:
-        raise ModelFileError("its parameters hold an array of strings that takes too much memory")
+    room.take(items)
     return np.array(items, dtype=str)
