@@ -19,7 +19,7 @@ from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import KernelSource
-from margintree.solvers.linear_rows import NEWTON_FEATURES, LinearRows
+from margintree.solvers.linear_rows import NEWTON_FEATURES, IndexedRows, LinearRows
 
 Array = npt.NDArray[np.float64]
 
@@ -64,15 +64,21 @@ class ClassProblem:
         return replace(self, features=np.hstack([self.features, np.ones((self.n_rows, 1))]))
 
     def linear_rows(self, layout: str = "dense", seed: int = 0) -> LinearRows:
-        """Return the rows as "dense", as "csr", or padded with zeros to "many columns".
+        """Return the rows as "dense", as "csr", or padded with zeros to "many columns", which may be "indexed".
 
-        Dense rows with few columns may be finished by Newton's method, the other two never are.
+        Dense rows with few columns may be finished by Newton's method, the others never are.
         """
         features: Any = self.features
         if layout == "csr":
             features = sp.csr_array(features)
-        elif layout == "many columns":
+        elif layout in ("many columns", "indexed"):
             features = np.pad(features, [(0, 0), (0, NEWTON_FEATURES + 1 - features.shape[1])])
+        if layout == "indexed":
+            # Other rows lie between them.
+            place = np.random.default_rng(seed).permutation(2 * self.n_rows)[: self.n_rows]
+            anywhere = np.full((2 * self.n_rows, features.shape[1]), 77.0)
+            anywhere[place] = features
+            features = IndexedRows(anywhere, place, has_constant=False)
         rows = LinearRows(features, np.arange(features.shape[1]), self.class_start, self.ridge, seed)
         assert sp.issparse(rows.features) == (layout == "csr"), "the test data are too dense to stay sparse"
         return rows

@@ -66,10 +66,33 @@ def test_results_of_another_protocol_are_refused_and_left_alone(tmp_path, tiny):
 
 def test_a_file_that_is_no_results_file_is_refused_and_left_alone(tmp_path, tiny):
     path = tmp_path / "results.jsonl"
-    path.write_text('{"kind": "something else"}\n')
+    line = '{"kind": "something else", "key": "a", "status": "done", "run": "b"}\n'
+    path.write_text(line)
     with pytest.raises(ResultsError, match="not a results file"), ResultsFile(path, tiny):
         pass
-    assert path.read_text() == '{"kind": "something else"}\n'
+    assert path.read_text() == line
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ("[1, 2]", "no JSON object"),
+        ("{}", "no 'kind'"),
+        ('{"kind": ["a"]}', "no 'kind'"),
+        ('{"kind": "run", "run": "a", "date": "b", "machine": "c"}', "no 'versions'"),
+        ('{"kind": "split", "key": "a", "run": "b"}', "no 'status'"),
+        ('{"kind": "split", "key": "a", "run": "b", "status": "dreamt"}', "unknown status 'dreamt'"),
+    ],
+)
+def test_a_line_that_lacks_what_readers_need_is_named(tmp_path, tiny, line, problem):
+    path = tmp_path / "results.jsonl"
+    with ResultsFile(path, tiny) as file:
+        file.add(row("a", "failed", error="no"))
+    content = path.read_text() + line + "\n"
+    path.write_text(content)
+    with pytest.raises(ResultsError, match=f"Line 4 .*{problem}"):
+        read(path)
+    assert path.read_text() == content
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no flock")

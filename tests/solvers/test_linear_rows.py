@@ -15,9 +15,9 @@ from margintree.solvers import linear_rows
 from margintree.solvers.newton import newton
 from margintree.solvers.solution import SVMSolution, warn_if_not_converged
 
-LAYOUTS = ("dense", "many columns", "csr")
+LAYOUTS = ("dense", "many columns", "indexed", "csr")
 # Layouts that Newton's method never finishes.
-DESCENT_ONLY = ("many columns", "csr")
+DESCENT_ONLY = ("many columns", "indexed", "csr")
 TIGHT = 1e-8
 
 layouts = pytest.mark.parametrize("layout", LAYOUTS)

@@ -12,7 +12,7 @@ from margintree.solvers.linear_rows import NEWTON_FEATURES
 from margintree.solvers.multiple_kernel import MKL_METHODS, MultipleKernelSolution, reduced_gradient
 
 TIGHT = 1e-8
-LAYOUTS = ("dense", "many columns", "csr")
+LAYOUTS = ("dense", "many columns", "indexed", "csr")
 
 methods = pytest.mark.parametrize("method", sorted(MKL_METHODS))
 

@@ -1,6 +1,5 @@
 """MarginTreeClassifier: the class tree of maximum separating margin."""
 
-from contextlib import nullcontext
 from dataclasses import replace
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -19,7 +18,7 @@ from margintree.prediction.decider import KINDS
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.ranker import Ranker
-from margintree.solvers.training_set import COPIED_VALUES
+from margintree.solvers.training_set import COPIED_VALUES, MOST_DENSE_FEATURES
 from margintree.splits import SPLITS, RandomSplit, Split
 from margintree.structures.grow import GrownTree, grow
 from margintree.structures.half_rows import half_of_the_rows
@@ -227,9 +226,8 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         training_set, _ = self._training_set(data)
         progress = FitProgress(self, len(data.classes) - 1, X, y)
         seed = self._seed()
-        n_threads = self._n_threads()
-        # Nodes in several threads need no more threads for their products.
-        with threadpool_limits(1, "blas") if n_threads > 1 else nullcontext():
+        # On several threads products round in another way; a model must not depend on how many there are.
+        with threadpool_limits(1, "blas"):
             grown = grow(
                 training_set,
                 self._split_object(),
@@ -237,16 +235,15 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
                 tol=self.tol,
                 max_iter=self.max_iter,
                 seed=seed,
-                n_threads=n_threads,
+                n_threads=self._n_threads(),
                 on_node=progress.node_done,
                 class_names=data.classes,
                 keep=lambda machine: as_kept(machine, training_set, self.prune),
             )
+            trainer = Trainer(training_set, self.tol, self.max_iter, seed)
+            self._store([grown, *self._more_trees(trainer, data)], trainer, data)
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
-        trainer = Trainer(training_set, self.tol, self.max_iter, seed)
-        n_iter = max(record.n_iter for record in grown.records)
-        self._store([grown, *self._more_trees(trainer, data)], trainer, data)
-        self.node_records_, self.n_iter_ = grown.records, n_iter
+        self.node_records_, self.n_iter_ = grown.records, max(record.n_iter for record in grown.records)
         progress.finish()
         return self
 
@@ -258,7 +255,10 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         return self._is_linear_on_dense(X) and X.size > COPIED_VALUES
 
     def _is_linear_on_dense(self, X: Any) -> bool:
-        return not sp.issparse(X) and isinstance(self.kernel, str) and self.kernel == "linear"
+        """Return whether X may stay what it is; rows that are very wide are trained on as sparse ones are."""
+        is_linear = isinstance(self.kernel, str) and self.kernel == "linear"
+        shape = getattr(X, "shape", ())
+        return is_linear and not sp.issparse(X) and len(shape) == 2 and shape[1] <= MOST_DENSE_FEATURES
 
     def _check_walk(self) -> None:
         """Refuse parameters that do not go together."""

@@ -139,7 +139,9 @@ def _runs(results: Results) -> str:
     lines = []
     for run in results.runs.values():
         versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
-        lines.append(f"<p>Run {run['run']} of {run['date']}: {escape(versions)}; {escape(run['machine'])}.</p>")
+        lines.append(
+            f"<p>Run {escape(run['run'])} of {escape(run['date'])}: {escape(versions)}; {escape(run['machine'])}.</p>"
+        )
     protocol = results.protocol
     lines.append(f"<p>Protocol {escape(str(protocol.get('name')))} ({escape(str(protocol.get('fingerprint')))}).</p>")
     return "".join(lines)

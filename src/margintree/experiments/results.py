@@ -24,6 +24,9 @@ from margintree.storage import sync_directory
 Row = dict[str, Any]
 
 DONE, FAILED = "done", "failed"
+# What each kind of line has; all others are of jobs.
+FIELDS = {"protocol": ("name", "fingerprint"), "run": ("run", "date", "machine", "versions")}
+FIELDS_OF_JOBS = ("key", "status", "run")
 PACKAGES = ("margintree", "numpy", "scipy", "scikit-learn", "numba")
 
 
@@ -209,9 +212,25 @@ def _whole_lines(path: Path) -> tuple[list[Row], int]:
             ) from error
         if is_last and not line.endswith(b"\n"):
             break
+        if problem := _problem_of(row):
+            raise ResultsError(f"Line {number} of {path} {problem}. Delete that line, or the file.")
         rows.append(row)
         end += len(line)
     return rows, end
+
+
+def _problem_of(row: Any) -> str | None:
+    """Return what is wrong with a line: the fields that every reader of the file takes for granted."""
+    if not isinstance(row, dict):
+        return "is no JSON object"
+    kind = row.get("kind")
+    needed = FIELDS.get(kind, FIELDS_OF_JOBS) if isinstance(kind, str) else ("kind",)
+    missing = [name for name in needed if not isinstance(row.get(name), dict if name == "versions" else str)]
+    if missing:
+        return f"has no {missing[0]!r}"
+    if "status" in needed and row["status"] not in (DONE, FAILED):
+        return f"has the unknown status {row['status']!r:.40}"
+    return None
 
 
 def _lock(file: IO[bytes], path: Path) -> None:

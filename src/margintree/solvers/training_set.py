@@ -27,6 +27,8 @@ Index = npt.NDArray[np.int64]
 COPIED_VALUES = 2**22
 # Values of dense rows that are copied at a time.
 PIECE_VALUES = 2**20
+# Sums over products of features need a matrix of that size, up to so many features.
+MOST_DENSE_FEATURES = 2**12
 # A search for a labelling sees dense rows on so many principal axes: on four sets of 256 to 1000 features its splits
 # were as good as those of a search that sees all of them.
 LEADING_AXES = 64
@@ -188,16 +190,21 @@ class LinearTrainingSet(TrainingSet):
         ridge, is_exact = self.ridge[row_index], self.is_exact
         return LinearRows(features, columns, class_start, ridge, seed, is_exact=is_exact, leading=leading)
 
+    @property
+    def has_moments(self) -> bool:
+        """Whether the rows are dense, and no wider than that sums over products of features can be had."""
+        return isinstance(self.X, np.ndarray) and self.X.shape[1] <= MOST_DENSE_FEATURES
+
     @cached_property
     def moments(self) -> Moments:
-        """Sums over the rows, by their weights, which only dense rows have use for."""
+        """Sums over the rows, by their weights."""
         return Moments.of(self, np.arange(self.n_rows))
 
     @cached_property
     def leading(self) -> Array | None:
         """Dense rows on their leading principal axes; None where there are hardly more features than axes."""
         n_features = self.X.shape[1]
-        if not isinstance(self.X, np.ndarray) or n_features <= 2 * LEADING_AXES:
+        if not self.has_moments or n_features <= 2 * LEADING_AXES:
             return None
         axes = eigh(self.moments.second, subset_by_index=[n_features - LEADING_AXES, n_features - 1])[1]
         result = np.empty((self.n_rows, LEADING_AXES))

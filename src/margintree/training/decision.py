@@ -258,7 +258,7 @@ class Round:
             facts = {"pair_start": start, "pair_other": other}
         elif candidate.decide == "rest":
             machines, path_weight = self._machines_against_the_rest(
-                replace(candidate, n_finalists=defaults.LISTED, gap=defaults.LIST_GAP, width=0, path_weight=0.0)
+                replace(candidate, n_finalists=defaults.LISTED, gap=defaults.LIST_GAP, path_weight=0.0)
             )
             facts = {"path_weight": path_weight + candidate.path_weight}
         decider = self.held_out.rows.decider(candidate.decide, machines, **facts)

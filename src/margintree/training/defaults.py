@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from margintree.solvers.training_set import TrainingSet
+from margintree.solvers.training_set import LinearTrainingSet, TrainingSet
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,6 @@ class Candidate:
     offset_scale, cost_factor, path_weight : float
         Of machines against the rest: how far they rely on the offset that they start from, the factor of their C, and
         the weight of the path beside them.
-    width : int
-        Least width of the beam.
     """
 
     decide: str
@@ -36,11 +34,13 @@ class Candidate:
     offset_scale: float = 0.0
     cost_factor: float = 1.0
     path_weight: float = 0.0
-    width: int = 0
 
     def beam(self, asked: int) -> int:
-        """Return the width of the beam, given the one that is asked for; 0 has no beam."""
-        return asked and max(asked, self.width)
+        """Return the width of the beam, given the one that is asked for; 0 has no beam.
+
+        Many finalists need a beam as wide; usual ones are found by one of half their number.
+        """
+        return max(asked, self.n_finalists) if asked and self.n_finalists > LISTED else asked
 
 
 # 1. Folds: machines from four fifths of the rows resemble the final ones; with many rows halves do, too, in less time.
@@ -67,9 +67,9 @@ REST_FROM_OFFSET = Candidate("rest", 20, GAP, offset_scale=1.25)
 REST_WITH_LARGE_C = Candidate("rest", 20, GAP, cost_factor=16.0)
 LISTED, LISTED_OF_DENSE, LIST_GAP = 20, 50, 2.0 * GAP
 SOFTMAX = tuple(
-    Candidate("rest", size, gap, offset_scale=1.0, cost_factor=cost, width=width)
+    Candidate("rest", size, gap, offset_scale=1.0, cost_factor=cost)
     for cost in (1.0, 8.0)
-    for size, gap, width in ((20, GAP, 0), (50, 2.0 * GAP, 50), (100, 3.0 * GAP, 100))
+    for size, gap in ((LISTED, GAP), (50, 2.0 * GAP), (100, 3.0 * GAP))
 )
 # The rest are all other rows, and all classes are finalists, while a pass over them takes no more products than this.
 WORK_OF_ALL = 2**26
@@ -106,8 +106,8 @@ def learns_from_all(training_set: TrainingSet) -> bool:
 
 
 def is_dense(training_set: TrainingSet) -> bool:
-    """Return whether the rows have explicit features and are dense."""
-    return training_set.function is None and isinstance(training_set.X, np.ndarray)
+    """Return whether the rows have explicit features and are dense, but not too wide for a covariance."""
+    return isinstance(training_set, LinearTrainingSet) and training_set.has_moments
 
 
 def number_of_parts(n_rows: int) -> int:
