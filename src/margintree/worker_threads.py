@@ -82,6 +82,9 @@ class Workers(Generic[Task, Result]):
                 done = self._done.get(timeout=SECONDS_BETWEEN_LOOKS)
             if done is None:
                 give_up_if_abandoned()
+                if self._done.empty() and not any(thread.is_alive() for thread in self._threads):
+                    # For instance for want of memory, before it could say so.
+                    raise RuntimeError("All worker threads ended before the work was done.")
                 continue
             task, result, error = done
             self._n_open -= 1

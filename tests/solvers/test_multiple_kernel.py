@@ -67,7 +67,7 @@ def test_inner_products_are_taken_where_they_are_less_work_and_fit(class_problem
     planes, mu = random_planes(5, 5, seed=0), random_weights(5, seed=0)
     rows = problem.linear_rows(layout)
     rows.solve_planes(planes, mu, tol=TIGHT, max_iter=100)
-    stored = rows.features.size if layout != "csr" else rows.features.nnz
+    stored = np.prod(rows.features.shape) if layout != "csr" else rows.features.nnz
     is_small = layout != "csr" and 5 * rows.features.shape[1] <= NEWTON_FEATURES
     assert ("_by_inner_products" in vars(rows)) == (10 * stored > rows.n_rows**2 and not is_small)
     with pytest.MonkeyPatch.context() as patch:

@@ -145,6 +145,20 @@ def test_a_larger_c_is_hopeless_where_the_same_machines_with_a_smaller_one_are_c
     assert not is_hopeless(REST_WITH_LARGE_C, {**behind, REST[0]: result(np.arange(4), 7)})
 
 
+def test_a_larger_c_is_hopeless_for_as_many_finalists_as_are_clearly_behind_with_a_smaller_one():
+    few, many = SOFTMAX[0], SOFTMAX[2]
+    known = {few: result(np.arange(6), 5), many: result([0], 9)}
+    for cost_factor in (8.0, 64.0):
+        assert is_hopeless(replace(few, cost_factor=cost_factor), known)
+        assert not is_hopeless(replace(many, cost_factor=cost_factor), known)
+
+
+def test_many_finalists_need_a_wide_beam_unless_there_is_none():
+    assert [one.n_finalists for one in SOFTMAX[:3]] == [20, 50, 100]
+    for asked, expected in ((0, [0, 0, 0]), (10, [10, 50, 100]), (70, [70, 70, 100])):
+        assert [one.beam(asked) for one in SOFTMAX[:3]] == expected
+
+
 @pytest.mark.parametrize("hopeless", [True, False])
 def test_what_is_hopeless_is_not_tried(monkeypatch, hopeless):
     monkeypatch.setattr(decision, "is_hopeless", lambda one, known: hopeless and one == MORE_PAIRS and PAIRS in known)
@@ -171,8 +185,8 @@ def test_pairs_and_machines_against_the_rest_are_tried_with_the_linear_kernel():
     ]
 
 
-def test_pairs_are_tried_with_a_kernel_and_others_only_on_demand():
-    assert candidates(ANYTHING, training_set_of(30, "rbf")) == [PAIRS, MORE_PAIRS]
+def test_pairs_among_many_are_tried_with_a_kernel_and_others_only_on_demand():
+    assert candidates(ANYTHING, training_set_of(30, "rbf")) == [MORE_PAIRS]
     demanded = replace(ANYTHING, decide="rest")
     assert candidates(demanded, training_set_of(30, "rbf")) == [replace(REST[0], n_finalists=30), REST[1]]
 
@@ -193,7 +207,8 @@ def test_what_the_user_asks_for_is_all_that_is_tried(kernel, decide):
     assert len(found) == (2 if decide == "rest" else 1)
     found = candidates(Wanted(decide, 100, None, None, 10, 0.1), training_set_of(9, kernel))
     assert {one.n_finalists for one in found} == {9}
-    assert {one.gap for one in found} == ({defaults.GAP, MORE_PAIRS.gap} if decide == "pairs" else {defaults.GAP})
+    gaps = {MORE_PAIRS.gap} if decide == "pairs" else set()
+    assert {one.gap for one in found} == gaps | (set() if (kernel, decide) == ("rbf", "pairs") else {defaults.GAP})
 
 
 @pytest.mark.parametrize(("make", "n_values"), [(np.asarray, 3), (sp.csr_array, 2)], ids=["dense", "csr"])
@@ -275,11 +290,11 @@ def test_weights_of_another_unit_give_the_same_probabilities(kernel, decide):
     np.testing.assert_allclose(other.predict_proba(X), one.predict_proba(X), atol=1e-5)
 
 
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_the_choice_does_not_depend_on_the_order_of_the_rows(kernel):
+@pytest.mark.parametrize(("kernel", "decide"), [("linear", "auto"), ("rbf", "rest")])
+def test_the_choice_does_not_depend_on_the_order_of_the_rows(kernel, decide):
     X, y = blobs()
     order = np.random.default_rng(1).permutation(len(y))
-    parameters = {"tol": 1e-8, "max_iter": 10_000, "random_state": 0}
+    parameters = {"decide": decide, "tol": 1e-8, "max_iter": 10_000, "random_state": 0}
     one = MarginTreeClassifier(kernel, **parameters).fit(X, y)
     other = MarginTreeClassifier(kernel, **parameters).fit(X[order], y[order])
     assert len(one.candidates_) > 1
@@ -295,6 +310,17 @@ def test_classes_of_one_row_each_are_told_apart_no_worse_than_by_the_greedy_walk
     assert greedy.score(X, y) > 0.5
     model = MarginTreeClassifier(kernel, C=10, decide=decide, random_state=0).fit(X, y)
     assert model.score(X, y) >= greedy.score(X, y)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.parametrize("decide", ["auto", "rest"])
+def test_classes_of_one_dense_row_each_are_told_apart_by_machines_that_learn_from_lists(monkeypatch, decide):
+    monkeypatch.setattr(defaults, "WORK_OF_ALL", 0)
+    X, y = np.random.default_rng(0).normal(size=(60, 8)), np.arange(60)
+    greedy = MarginTreeClassifier(C=10, walk="greedy", random_state=0).fit(X, y)
+    model = MarginTreeClassifier(C=10, decide=decide, random_state=0).fit(X, y)
+    assert model.decide_ == "rest"
+    assert model.score(X, y) >= greedy.score(X, y) > 0.5
     assert np.isfinite(model.predict_proba(X)).all()
 
 
@@ -320,6 +346,7 @@ def test_the_model_has_what_was_chosen(kernel, decide):
     (chosen,) = [record for record in model.candidates_ if record.is_chosen]
     ranker = model._ranker
     assert (chosen.decide, chosen.n_finalists, chosen.gap) == (model.decide_, ranker.n_finalists, ranker.gap)
+    assert ranker.width == chosen.beam(model.beam_width)
     assert chosen.path_weight == ranker.decider.path_weight
     assert chosen.behind <= defaults.ENOUGH * chosen.standard_error
     for record in model.candidates_:
@@ -336,7 +363,7 @@ def test_labels_without_a_meaning_are_told_by_no_candidate(monkeypatch, from_lis
     X, y = np.random.default_rng(0).normal(size=(120, 200)), np.repeat(np.arange(5), 24)
     model = MarginTreeClassifier(kernel, C=10, decide=decide, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.9
-    assert len(model.candidates_) >= 2
+    assert len(model.candidates_) >= (1 if (kernel, decide) == ("rbf", "pairs") else 2)
     for record in model.candidates_:
         # A fifth, and three standard errors.
         assert record.accuracy < 0.2 + 3 * np.sqrt(0.2 * 0.8 / 120)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy.special import log_expit
 
 from margintree import ClassTree
+from margintree.solvers import training_set as sets
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet
@@ -110,6 +111,31 @@ def test_every_row_is_asked_about_by_the_tree_that_has_not_seen_it(kernel):
         assert held_out.own_score[row] == pytest.approx(expected[row // 10], rel=1e-5)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_neither_pieces_nor_threads_change_the_finalists(monkeypatch, kernel):
+    random = np.random.default_rng(3)
+    X = random.normal(size=(40, 5)) + np.repeat(random.normal(size=(4, 5)), 10, axis=0)
+    asked = random.random(40) < 0.6
+    expected = held_out_of(X, kernel, np.zeros(40, dtype=bool)).finalists(asked, 0, np.inf, 4, 1)
+    monkeypatch.setattr(sets, "PIECE_VALUES", 3 * X.shape[1])
+    held_out = held_out_of(X, kernel, np.zeros(40, dtype=bool))
+    assert max(len(rows) for rows, _ in held_out.parts(asked)) == 3
+    for n_threads in (1, 2):
+        for found, one in zip(held_out.finalists(asked, 0, np.inf, 4, n_threads), expected, strict=True):
+            np.testing.assert_array_equal(found, one)
+
+
+def test_lists_are_the_finalists_of_all_rows_and_are_made_once():
+    X = np.random.default_rng(4).normal(size=(40, 5))
+    held_out = held_out_of(X, "linear", np.zeros(40, dtype=bool))
+    expected = held_out.finalists(np.ones(40, dtype=bool), 2, 3.0, 3, 1)
+    lists = held_out.lists(2, 3.0, 3, 1)
+    for found, one in zip(lists, expected, strict=True):
+        np.testing.assert_array_equal(found, one)
+    assert held_out.lists(2, 3.0, 3, 1) is lists
+    assert held_out.lists(2, 3.0, 2, 1)[0].shape == (40, 2)
+
+
 def test_rows_that_weigh_as_much_as_several_are_taken_apart():
     X, weight = np.arange(6.0)[:, None], np.array([3.0, 1.0, 2.0, 1.0, 1.0, 5.0])
     class_start = np.array([0, 3, 6])
@@ -118,6 +144,9 @@ def test_rows_that_weigh_as_much_as_several_are_taken_apart():
     folds = deal(keys, class_start, weight, 2)
     rows = Rows.of(training_set, folds, 2, keys)
     np.testing.assert_array_equal(rows.original, [0, 0, 1, 2, 2, 3, 4, 5, 5])
+    # The order is that of the keys.
+    np.testing.assert_array_equal(rows.original[rows.order], [3, 1, 5, 5, 0, 0, 4, 2, 2])
+    np.testing.assert_array_equal(np.sort(rows.order), np.arange(9))
     np.testing.assert_array_equal(rows.training_set.X.ravel(), rows.original)
     np.testing.assert_array_equal(rows.classes, [0, 0, 0, 0, 0, 1, 1, 1, 1])
     np.testing.assert_allclose(rows.training_set.sample_weight, [2, 1, 1, 1, 1, 1, 1, 3, 2])

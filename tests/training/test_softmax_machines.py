@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from scipy.spatial.distance import pdist
 from scipy.special import logsumexp
 from sklearn.covariance import ledoit_wolf
 
@@ -115,10 +116,22 @@ def test_rows_that_do_not_count_have_no_influence_on_the_metric():
 def test_features_that_do_not_vary_leave_a_finite_metric():
     X, y = class_rows(4, n_features=6)
     X[:, 2], X[:, 4] = 3.0, 0.0
-    found = metric_of(X, y)
-    assert np.isfinite(found.transform).all()
-    # Nor do classes of one row each, which do not vary at all.
-    assert np.isfinite(metric_of(X[::20], np.arange(8)).transform).all()
+    assert np.isfinite(metric_of(X, y).transform).all()
+
+
+def test_classes_that_do_not_vary_at_all_keep_their_distances():
+    X, _ = class_rows(4, n_features=6)
+    means, y = X[::20], np.arange(8)
+    for rows, classes in ((means, y), (np.repeat(means, 3, axis=0), np.repeat(y, 3))):
+        Z = metric_of(rows, classes).rows(training_set_of(rows, classes))
+        ratio = pdist(Z) / np.maximum(pdist(rows), 1e-9)
+        np.testing.assert_allclose(ratio[ratio > 1e-6], ratio.max(), rtol=1e-4)
+        assert np.sum(Z**2) == pytest.approx(np.sum(rows**2), rel=1e-4)
+
+
+def test_rows_that_are_all_the_same_leave_a_finite_metric():
+    for value in (0.0, 3.0):
+        assert np.isfinite(metric_of(np.full((12, 5), value), np.repeat(np.arange(4), 3)).transform).all()
 
 
 def test_pieces_make_no_difference_to_metric_and_rows(monkeypatch):

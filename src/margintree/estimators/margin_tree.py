@@ -257,7 +257,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
     def _is_linear_on_dense(self, X: Any) -> bool:
         """Return whether X may stay what it is; rows that are very wide are trained on as sparse ones are."""
         is_linear = isinstance(self.kernel, str) and self.kernel == "linear"
-        shape = getattr(X, "shape", ())
+        shape: tuple[int, ...] = getattr(X, "shape", ())
         return is_linear and not sp.issparse(X) and len(shape) == 2 and shape[1] <= MOST_DENSE_FEATURES
 
     def _check_walk(self) -> None:

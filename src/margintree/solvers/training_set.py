@@ -193,7 +193,7 @@ class LinearTrainingSet(TrainingSet):
     @property
     def has_moments(self) -> bool:
         """Whether the rows are dense, and no wider than that sums over products of features can be had."""
-        return isinstance(self.X, np.ndarray) and self.X.shape[1] <= MOST_DENSE_FEATURES
+        return isinstance(self.X, np.ndarray) and int(self.X.shape[1]) <= MOST_DENSE_FEATURES
 
     @cached_property
     def moments(self) -> Moments:
