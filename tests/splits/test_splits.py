@@ -299,3 +299,37 @@ def test_listed_labellings_are_all_splits_once():
 def test_integer_units_have_no_common_divisor_and_none_for_fractions():
     np.testing.assert_array_equal(integer_units(np.array([6.0, 9.0, 12.0])), [2, 3, 4])
     assert len(integer_units(np.array([1.0, 2.5]))) == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("n_classes", "n_features"), [(6, 4), (14, 4), (14, 150)])
+def test_a_search_on_fewer_rows_keeps_the_machine_of_all_rows(monkeypatch, kind, n_classes, n_features):
+    node = make_node(kind, n_classes, per_class=12, n_features=n_features)
+    monkeypatch.setattr(type(node.rows), "SEARCHED_ROWS", node.rows.n_rows // 2)
+    solve, searched = type(node.rows).solve, []
+    monkeypatch.setattr(
+        type(node.rows), "solve", lambda rows, *args, **options: searched.append(rows) or solve(rows, *args, **options)
+    )
+    result = BestFirstSplit().divide(node)
+    *before, last = searched
+    assert last is node.rows
+    assert all(rows.n_rows < 0.7 * node.rows.n_rows for rows in before)
+    assert node.is_feasible(result.labelling)
+    assert len(result.solution.alpha) == node.rows.n_rows
+    assert result.solution.duality_gap <= node.tol
+    assert result.solution.objective == pytest.approx(primal_optimum(node, result.labelling), rel=1e-3)
+    assert result.lower_bound <= result.solution.objective * (1.0 + 1e-9)
+    # What the search took is counted.
+    assert node.n_iter > result.solution.n_iter
+
+
+def test_a_search_on_the_leading_axes_splits_as_well_as_one_that_sees_all_features():
+    for seed in range(3):
+        node = make_node("linear", 14, per_class=12, n_features=150, seed=seed, C=1.0)
+        assert node.for_search(all_coordinates=False).rows.features.shape[1] == 65
+        assert node.for_search(all_coordinates=True) is node
+        found = BestFirstSplit().divide(node).solution.objective
+        whole = make_node("linear", 14, per_class=12, n_features=150, seed=seed, C=1.0)
+        whole.rows._leading = None
+        assert whole.for_search(all_coordinates=False) is whole
+        assert found <= 1.1 * BestFirstSplit().divide(whole).solution.objective

@@ -113,7 +113,7 @@ def _smallest_within(squares, budget):
 def _order_of(bits, before, columns):
     """Return the weights in the order of their bits, those of one bit in the order of their columns.
 
-    ``before`` has how many weights have their bits in the words before each one. Columns ascend.
+    ``before`` has how many weights have their bits in the words before each one.
     """
     n, n_words = bits.shape[0], before.shape[0] - 1
     crowded = False
@@ -129,8 +129,11 @@ def _order_of(bits, before, columns):
         word = bits[j] // 32
         # Four weights share a word on average: each finds its place among them by insertion.
         place = before[word] + n_placed[word]
-        while place > before[word] and bits[order[place - 1]] > bits[j]:
-            order[place] = order[place - 1]
+        while place > before[word]:
+            other = order[place - 1]
+            if bits[other] < bits[j] or (bits[other] == bits[j] and columns[other] < columns[j]):
+                break
+            order[place] = other
             place -= 1
         order[place] = j
         n_placed[word] += 1

@@ -22,7 +22,7 @@ Single = npt.NDArray[np.float32]
 
 # Two weights are fitted, for which so many rows are enough.
 BLEND_ROWS, BLEND_STEPS = 2**13, 30
-# Directions in which the rows do not vary at all stay as they are.
+# Directions in which classes vary less than by this part of what the rows do are taken to vary so much.
 LEAST_VARIANCE = 1e-6
 
 
@@ -39,32 +39,27 @@ class ClassMetric:
 
         Lengths stay those of the rows, on average, so that C keeps its meaning.
         """
-        X, weight, moments = training_set.X, training_set.sample_weight, training_set.moments
-        n_features, n_classes, centre = X.shape[1], training_set.n_classes, moments.centre
-        left_out = np.flatnonzero(~counted)
-        scatter = moments.scatter - Moments.of(training_set, left_out, centre).scatter
-        weight = np.where(counted, weight, 0.0)
-        total, of_class = weight.sum(), np.bincount(classes, weight, n_classes)
-        means, lengths, squares = np.zeros((n_classes, n_features)), np.empty(len(weight)), np.empty(len(weight))
-        for piece in pieces(np.flatnonzero(counted), X):
+        X, n_classes = training_set.X, training_set.n_classes
+        weight = np.where(counted, training_set.sample_weight, 0.0)
+        taken = np.flatnonzero(counted)
+        moments = training_set.moments if counted.all() else Moments.of(training_set, taken)
+        total, centre, of_class = moments.total, moments.centre, np.bincount(classes, weight, n_classes)
+        means, length = np.zeros((n_classes, X.shape[1])), 0.0
+        for piece in pieces(taken, X):
             rows = training_set.take(piece)
-            lengths[piece] = np.einsum("ij,ij->i", rows, rows)
-            rows = rows - centre.astype(X.dtype)
-            add_by_class(means, classes[piece], rows * weight[piece, None].astype(X.dtype))
-            squares[piece] = np.einsum("ij,ij->i", rows, rows)
+            length += float(weight[piece] @ np.einsum("ij,ij->i", rows, rows))
+            add_by_class(means, classes[piece], (rows - centre.astype(X.dtype)) * weight[piece, None].astype(X.dtype))
         means /= np.where(of_class > 0.0, of_class, 1.0)[:, None]
-        between = (means * of_class[:, None]).T @ means
-        covariance = (scatter - between) / total
-        # |x - m|^4 of the rows, whose |x - m|^2 has the mean |x|^2 - |m|^2 in each class.
-        within = squares[counted] - np.einsum("ij,ij->i", means, means)[classes[counted]]
-        size = float(np.trace(covariance)) / n_features
-        away = float(np.sum(covariance**2)) - n_features * size**2
-        noise = (float(weight[counted] @ within**2) / total - float(np.sum(covariance**2))) / total
-        shrinkage = min(1.0, max(0.0, noise / away)) if away > 0.0 else 1.0
-        values, vectors = eigh((1.0 - shrinkage) * covariance + shrinkage * size * np.eye(n_features))
-        transform = vectors / np.sqrt(np.maximum(values, LEAST_VARIANCE * max(size, np.finfo(np.float64).tiny)))
-        length = float(weight[counted] @ lengths[counted])
-        return cls(centre, transform * np.sqrt(length / float(np.sum(transform * (scatter @ transform)))))
+        fourth = 0.0
+        for piece in pieces(taken, X):
+            rows = training_set.take(piece) - (centre + means[classes[piece]]).astype(X.dtype)
+            fourth += float(weight[piece] @ np.einsum("ij,ij->i", rows, rows).astype(np.float64) ** 2)
+        covariance = (moments.scatter - (means * of_class[:, None]).T @ means) / total
+        values, vectors = eigh(shrunk(covariance, fourth / total, total))
+        of_rows = float(np.trace(moments.scatter)) / total / X.shape[1]
+        transform = vectors / np.sqrt(np.maximum(values, LEAST_VARIANCE * of_rows if of_rows > 0.0 else 1.0))
+        variance = float(np.sum(transform * (moments.scatter @ transform)))
+        return cls(centre, transform * (np.sqrt(length / variance) if 0.0 < variance < np.inf else 1.0))
 
     def rows(self, training_set: LinearTrainingSet) -> Single:
         """Move rows into the metric, in single precision."""
@@ -74,6 +69,16 @@ class ClassMetric:
         for piece in pieces(np.arange(len(result)), X):
             result[piece] = (training_set.take(piece) - centre) @ transform
         return result
+
+
+def shrunk(covariance: Array, fourth: float, n_rows: float) -> Array:
+    """Return the covariance drawn towards a multiple of the identity; ``fourth`` is the mean of |x|^4 of its rows."""
+    n_features = len(covariance)
+    size = float(np.trace(covariance)) / n_features
+    away = float(np.sum(covariance**2)) - n_features * size**2
+    noise = (fourth - float(np.sum(covariance**2))) / n_rows
+    shrinkage = min(1.0, max(0.0, noise / away)) if away > 0.0 else 1.0
+    return np.asarray((1.0 - shrinkage) * covariance + shrinkage * size * np.eye(n_features))
 
 
 def add_by_class(sums: Array, classes: Index, rows: npt.NDArray[np.floating]) -> None:
