@@ -141,10 +141,12 @@ class SoftmaxTrainer:
         offsets = (mean_weight * scores + path_weight * self.lists.path_scores).astype(np.float32)
         weights = np.zeros(means.shape, dtype=np.float32)
         intercepts = np.zeros(self.n_classes)
-        kernels.softmax_dual.solve(
-            *(self.Z, self.order, self.lists.classes.copy(), offsets, cost_factor * self.cost),
-            *(weights, intercepts, tol, max_iter),
-        )
+        # With one row for each class, rows that were held out of it say nothing of rivals: the nearest mean decides.
+        if len(self.order) > len(np.unique(self.lists.classes[self.order, 0])):
+            kernels.softmax_dual.solve(
+                *(self.Z, self.order, self.lists.classes.copy(), offsets, cost_factor * self.cost),
+                *(weights, intercepts, tol, max_iter),
+            )
         back = (mean_weight * means + weights) @ self.metric.transform.T
         intercepts += -0.5 * mean_weight * squared_norms - back @ self.metric.centre
         columns = np.arange(back.shape[1])
@@ -166,8 +168,14 @@ class SoftmaxTrainer:
         return centres, squared_norms, scores
 
     def _blend(self, scores: Single) -> tuple[float, float]:
-        """Return the weights of mean score and path score that make the own classes most likely; none is negative."""
-        rows = self.order[:BLEND_ROWS]
+        """Return the weights of mean score and path score that make the own classes most likely; none is negative.
+
+        Rows that are the only ones of their class say nothing; where all are, means alone can be told.
+        """
+        n_rows_of_class = np.bincount(self.lists.classes[self.order, 0], minlength=self.n_classes)
+        rows = self.order[n_rows_of_class[self.lists.classes[self.order, 0]] > 1][:BLEND_ROWS]
+        if len(rows) == 0:
+            return 1.0, 0.0
         is_listed = self.lists.classes[rows] >= 0
         facts = [scores[rows].astype(np.float64), self.lists.path_scores[rows].astype(np.float64)]
         differences = [np.where(is_listed, fact - fact[:, :1], 0.0) for fact in facts]
