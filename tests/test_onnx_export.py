@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_digits, load_iris, load_svmlight_files, make_classification
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
@@ -272,3 +273,35 @@ def test_what_has_no_onnx_form_is_refused_with_a_reason(tmp_path):
         with pytest.raises(ValueError, match=message):
             to_onnx(model, tmp_path / "m.onnx", **options)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_model_for_float32_rows_takes_them_and_agrees(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    X = (X / 16).astype(np.float32)
+    for kernel in ("linear", "rbf"):
+        model = MarginTreeClassifier(kernel, random_state=0).fit(X[:300], y[:300])
+        to_onnx(model, tmp_path / "model.onnx", dtype="float32")
+        session = onnxruntime.InferenceSession(str(tmp_path / "model.onnx"), providers=["CPUExecutionProvider"])
+        label, probabilities = session.run(None, {"X": X})
+        assert np.mean(label == model.predict(X)) > 0.999
+        np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+        assert session.run(None, {"X": X[:0]})[0].shape == (0,)
+    with pytest.raises(ValueError, match="'float64' or 'float32'"):
+        to_onnx(model, tmp_path / "model.onnx", dtype="float16")
+
+
+def test_labels_that_would_come_back_as_others_are_refused(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = MarginTreeClassifier(random_state=0).fit(X, y.astype(np.uint64) + np.uint64(2**63 - 1))
+    with pytest.raises(ValueError, match="9223372036854775809"):
+        to_onnx(model, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_has_no_room_in_a_file_is_refused_before_it_takes_memory(tmp_path):
+    n_classes, n_features = 4000, 2**22
+    X = sp.csr_array((np.ones(n_classes), (np.arange(n_classes), np.arange(n_classes))), shape=(n_classes, n_features))
+    model = MarginTreeClassifier(split="random", walk="greedy", calibration_folds=0, random_state=0)
+    model.fit(X, np.arange(n_classes))
+    with pytest.raises(ValueError, match="2 GB"):
+        to_onnx(model, tmp_path / "model.onnx")

@@ -39,11 +39,11 @@ MOST_BYTES = 2**31 - 2**20
 WALKS = ("greedy", "all")
 
 
-def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = None) -> None:
+def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = None, dtype: str = "float64") -> None:
     """Write a fitted tree as an ONNX model, which gives the same predictions in onnxruntime.
 
-    The model takes ``X``, double precision, of shape (n_rows, n_features), and gives ``label`` and, where the tree is
-    calibrated, ``probabilities``. It needs the extra ``margintree[onnx]``. See docs/onnx.md for what it costs.
+    The model takes ``X`` of shape (n_rows, n_features) and gives ``label`` and, where the tree is calibrated,
+    ``probabilities``. It needs the extra ``margintree[onnx]``. See docs/onnx.md for what it costs.
 
     Parameters
     ----------
@@ -56,6 +56,8 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = 
         model with ``walk="beam"`` is written with "all", whose finalists come from every path, also from those that
         the beam might have left out. So a few predictions may differ; with "greedy" and "all" none does. The
         probabilities of "greedy" are those of the paths.
+    dtype : {"float64", "float32"}, default="float64"
+        Type of ``X``: ONNX takes no other than the one that a model names. It computes in double precision either way.
 
     Raises
     ------
@@ -81,7 +83,9 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = 
         raise ImportError("to_onnx needs the package onnx: pip install 'margintree[onnx]'.") from error
     model, ranker = _exportable(estimator)
     walk = _checked_walk(estimator, ranker, walk)
-    graph = Graph()
+    if dtype not in ("float64", "float32"):
+        raise ValueError(f"dtype must be 'float64' or 'float32'. Got {dtype!r}.")
+    graph = Graph(is_single=dtype == "float32")
     if walk == "all" and ranker is not None and ranker.flat is not None:
         best = _flat(graph, ranker)
     else:
@@ -123,25 +127,37 @@ def _checked_walk(estimator: Any, ranker: Ranker | None, walk: str | None) -> st
 class Graph:
     """An ONNX graph in the making: every operator gives the name of its result."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_single: bool = False) -> None:
         self._nodes: list[Any] = []
         self._constants: list[Any] = []
         self._n_bytes = 0
+        self._is_single = is_single
+        # The rows in double precision.
+        self.rows = self._cast("X") if is_single else "X"
+
+    def _cast(self, name: str) -> str:
+        from onnx import TensorProto
+
+        return self.add("Cast", name, to=TensorProto.DOUBLE)
 
     def constant(self, array: npt.ArrayLike) -> str:
         """Add an array."""
         from onnx import numpy_helper
 
         array = np.asarray(array)
+        self.check_room(array.nbytes)
         self._n_bytes += array.nbytes
-        if self._n_bytes > MOST_BYTES:
-            raise ValueError(
-                "The weights of all nodes as one dense matrix take more than the 2 GB that an ONNX file holds. Use "
-                "margintree.save_model, whose files are sparse."
-            )
         name = f"constant_{len(self._constants)}"
         self._constants.append(numpy_helper.from_array(array, name))
         return name
+
+    def check_room(self, n_bytes: int) -> None:
+        """Refuse an array that the file has no room for, if possible before it is made."""
+        if self._n_bytes + n_bytes > MOST_BYTES:
+            raise ValueError(
+                "The weights of all machines as dense matrices take more than the 2 GB that an ONNX file holds. Use "
+                "margintree.save_model, whose files are sparse."
+            )
 
     def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
         """Add an operator with one result."""
@@ -164,7 +180,8 @@ class Graph:
         if has_probabilities:
             shape: list[str | int | None] = ["n_rows", n_classes]
             outputs.append(helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, shape))
-        inputs = [helper.make_tensor_value_info("X", TensorProto.DOUBLE, ["n_rows", n_features])]
+        kind = TensorProto.FLOAT if self._is_single else TensorProto.DOUBLE
+        inputs = [helper.make_tensor_value_info("X", kind, ["n_rows", n_features])]
         graph = helper.make_graph(self._nodes, type(estimator).__name__, inputs, outputs, self._constants)
         return helper.make_model(
             graph,
@@ -178,6 +195,7 @@ class Graph:
 def _walk(graph: Graph, model: LinearTree | KernelTree, ranker: Ranker | None, walk: str) -> str:
     """Return the class at the end of a walk; where the tree is calibrated, give the probabilities, too."""
     internal = np.flatnonzero(np.concatenate([tree.children_left for tree in model.trees]) >= 0)
+    graph.check_room(8 * len(internal) * model.trees[0].n_classes)
     paths = _path_matrix(model.trees)
     if ranker is None or walk == "greedy":
         [decisions] = _machine_values(graph, model, internal)
@@ -207,6 +225,10 @@ def _plain_labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Return labels of a type that ONNX has."""
     kind = classes.dtype.kind
     if kind in "iu":
+        if classes[-1] > np.iinfo(np.int64).max:
+            raise ValueError(
+                f"ONNX has integer labels up to 2^63 - 1; the largest class is {classes[-1]}. Number anew."
+            )
         return classes.astype(np.int64)
     if kind in "bf":
         return classes.astype(np.float64 if kind == "f" else np.bool_)
@@ -257,9 +279,9 @@ def _kernel(graph: Graph, model: KernelTree, used: npt.NDArray[np.int64]) -> str
     vectors = model.vectors[used]
     vectors = vectors.toarray() if sp.issparse(vectors) else np.asarray(vectors)
     # |x - v|^2 = |x|^2 - 2 x'v + |v|^2, which rounding may bring below zero.
-    products = graph.add("MatMul", "X", graph.constant(np.ascontiguousarray(-2.0 * vectors.T)))
+    products = graph.add("MatMul", graph.rows, graph.constant(np.ascontiguousarray(-2.0 * vectors.T)))
     shifted = graph.add("Add", products, graph.constant((vectors**2).sum(axis=1)))
-    length = graph.add("ReduceSumSquare", "X", axes=[1], keepdims=1)
+    length = graph.add("ReduceSumSquare", graph.rows, axes=[1], keepdims=1)
     distance = graph.add("Relu", graph.add("Add", shifted, length))
     return graph.add("Exp", graph.add("Mul", distance, graph.constant(-model.function.gamma)))
 
@@ -281,8 +303,9 @@ def _linear_values(graph: Graph, table: WeightTable, machines: npt.NDArray[np.in
     from onnx import TensorProto
 
     # Single precision, as margintree keeps them: half the file, and no value changes.
+    graph.check_room(4 * table.n_features * len(machines))
     weights = graph.add("Cast", graph.constant(table.relative_weights(machines)), to=TensorProto.DOUBLE)
-    products = graph.add("Mul", graph.add("MatMul", "X", weights), graph.constant(table.scale[machines]))
+    products = graph.add("Mul", graph.add("MatMul", graph.rows, weights), graph.constant(table.scale[machines]))
     return graph.add("Add", products, graph.constant(table.intercept[machines]))
 
 

@@ -51,3 +51,33 @@ def test_the_margin_tree_beats_the_random_one_with_as_few_evaluations(seed):
     assert margin.accuracy > random.accuracy + 0.03
     assert margin.evaluations < 4.5 < rest.evaluations
     assert model.tree_.n_classes == 10
+
+
+def test_names_of_files_are_shown_as_they_are_and_act_on_nothing(tmp_path):
+    folder = tmp_path / "data["
+    folder.mkdir()
+    train, model = folder / "old].csv", folder / "red]\x1b[31m.margintree"
+    train.write_text("label,a,b\n" + "x,1,2\ny,2,1\n" * 10)
+    done = margintree("fit", str(train), "-o", str(model))
+    assert done.returncode == 0, done.stderr
+    assert "data[/old].csv: 20 rows" in done.stderr
+    assert "\\x1b[31m" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a POSIX signal")
+def test_ctrl_c_before_the_command_has_begun_shows_no_traceback():
+    # Importing the application takes a while; whatever it is in the middle of is interrupted there.
+    code = (
+        "import builtins, signal, sys\n"
+        "from margintree.cli import main\n"
+        "imported = builtins.__import__\n"
+        "def interrupt(name, *rest):\n"
+        "    if name == 'typer':\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
+        "    return imported(name, *rest)\n"
+        "builtins.__import__ = interrupt\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "")

@@ -205,3 +205,39 @@ def test_a_damaged_compressed_file_is_refused(tmp_path, name, ending):
 def test_a_named_label_must_be_there(tmp_path):
     with pytest.raises(RowFileError, match="has no column 'species' in its first line: kind, a, b"):
         read_rows(written(tmp_path, "rows.csv", CSV), RowFormat(label="species"))
+
+
+def test_one_long_label_among_many_short_ones_is_refused_before_all_take_its_room(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text("".join(f"{'x' * 120_000 if i == 7 else 'ab'},{i},1\n" for i in range(4000)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(RowFileError, match=r"label of 120000 characters.*--label"):
+            read_rows(path, RowFormat())
+        assert tracemalloc.get_traced_memory()[1] < 50 * 2**20
+    finally:
+        tracemalloc.stop()
+    path.write_text("".join(f"{'x' * 300},{i},1\n" if i % 2 else f"ab,{i},1\n" for i in range(100)))
+    assert len(np.unique(read_rows(path, RowFormat()).labels)) == 2
+
+
+@pytest.mark.parametrize("n_lines", [0, 1])
+def test_a_line_of_more_cells_than_rows_have_is_refused_before_it_is_taken_apart(tmp_path, n_lines):
+    path = tmp_path / "rows.csv.gz"
+    with gzip.open(path, "wt") as stream:
+        stream.write("a,1,2\n" * n_lines + "b" + ",1" * (row_files.MOST_CSV_COLUMNS + 1) + "\n")
+    tracemalloc.start()
+    try:
+        with pytest.raises(RowFileError, match="svmlight"):
+            read_rows(path, RowFormat())
+        assert tracemalloc.get_traced_memory()[1] < 50 * 2**20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(row_files, "LONGEST_LINE", 1000)
+    path = tmp_path / "rows.csv"
+    path.write_text("a,1\nb," + "1" * 2000 + "\n")
+    with pytest.raises(RowFileError, match="1000 characters"):
+        read_rows(path, RowFormat())

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -151,3 +152,15 @@ def test_nothing_behind_the_cells_is_read():
     expected = [" ".join(str(int(size) + 7) for size in case.split()) for case in cases for _ in ("dense", "sparse")]
     assert done.stdout.splitlines() == expected, done.stderr
     assert done.returncode == 0, done.stderr
+
+
+def test_columns_that_were_chosen_to_collide_take_no_longer_than_others():
+    # All of them have their bits in few words of the filter; each of many would be compared with all others.
+    n_columns = 100_000
+    products = np.arange(2**31, 2**31 + 3 * n_columns, dtype=np.uint64)
+    columns = products * np.uint64(pow(GOLDEN, -1, 2**32)) % np.uint64(2**32)
+    columns = columns[columns < WIDEST][:n_columns].astype(np.int64)
+    began = time.perf_counter()
+    found = weights_found(columns, columns[:1000])
+    assert time.perf_counter() - began < 5.0
+    np.testing.assert_allclose(found, np.arange(1.0, 1001.0), rtol=1e-6)

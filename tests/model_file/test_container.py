@@ -1,6 +1,7 @@
 """The container: what other readers of safetensors see, and headers that are refused."""
 
 import copy
+import io
 import json
 
 import numpy as np
@@ -214,3 +215,36 @@ def assert_refused_or_harmless(small_file, raw):
         return
     # The columns must fit the cells, so a file of this size cannot say that there are many more.
     assert len(model.predict(np.zeros((2, model.n_features_in_)))) == 2
+
+
+def test_more_truth_values_than_models_have_are_refused_without_looking_at_them(tmp_path):
+    # A sparse file: four kilobytes on disk, 100 GiB by its length.
+    n_values = 100 * 2**30
+    path = tmp_path / "model.margintree"
+    header = {"__metadata__": {}, "a": {"dtype": "BOOL", "shape": [n_values], "data_offsets": [0, n_values]}}
+    text = json.dumps(header).encode()
+    text += b" " * (-(8 + len(text)) % 64)
+    path.write_bytes(len(text).to_bytes(8, "little") + text)
+    try:
+        with path.open("rb+") as stream:
+            stream.truncate(8 + len(text) + n_values)
+    except OSError:
+        pytest.skip("this file system has no sparse files")
+    for is_mapped in (True, False):
+        with pytest.raises(ModelFileError, match="truth values"):
+            container.read(path, is_mapped=is_mapped)
+
+
+def test_a_file_that_does_not_fit_into_memory_is_refused_with_the_way_to_use_it(tmp_path, monkeypatch):
+    path = tmp_path / "model.margintree"
+    path.write_bytes(written())
+
+    def out_of_memory(self):
+        raise MemoryError
+
+    class Reader(io.FileIO):
+        read = out_of_memory
+
+    monkeypatch.setattr(type(path), "open", lambda self, mode: Reader(str(self), "rb"))
+    with pytest.raises(ModelFileError, match="mmap=True"):
+        container.read(path, is_mapped=False)
