@@ -14,7 +14,6 @@ and deciding machines. A model whose classes are ranked by one machine each is o
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +24,13 @@ import scipy.sparse as sp
 from margintree import kernels
 from margintree.class_tree import ClassTree
 from margintree.estimators.base import MachineClassifier
+from margintree.onnx_graph import Graph, plain_labels
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.ranker import Ranker
 from margintree.prediction.weight_table import WeightTable
 from margintree.storage import replacing
 
-OPSET = 17
-# Of the format itself; the oldest that has the operators, for the sake of older runtimes.
-IR_VERSION = 8
-# Protocol buffers hold no more.
-MOST_BYTES = 2**31 - 2**20
 WALKS = ("greedy", "all")
 
 
@@ -90,7 +85,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = 
         best = _flat(graph, ranker)
     else:
         best = _walk(graph, model, ranker, walk)
-    graph.add("Gather", graph.constant(_plain_labels(estimator.classes_)), best, output="label", axis=0)
+    graph.add("Gather", graph.constant(plain_labels(estimator.classes_)), best, output="label", axis=0)
     proto = graph.model(estimator, has_probabilities=ranker is not None)
     onnx.checker.check_model(proto)
     with replacing(Path(path)) as unfinished:
@@ -124,74 +119,6 @@ def _checked_walk(estimator: Any, ranker: Ranker | None, walk: str | None) -> st
     return walk
 
 
-class Graph:
-    """An ONNX graph in the making: every operator gives the name of its result."""
-
-    def __init__(self, *, is_single: bool = False) -> None:
-        self._nodes: list[Any] = []
-        self._constants: list[Any] = []
-        self._n_bytes = 0
-        self._is_single = is_single
-        # The rows in double precision.
-        self.rows = self._cast("X") if is_single else "X"
-
-    def _cast(self, name: str) -> str:
-        from onnx import TensorProto
-
-        return self.add("Cast", name, to=TensorProto.DOUBLE)
-
-    def constant(self, array: npt.ArrayLike) -> str:
-        """Add an array."""
-        from onnx import numpy_helper
-
-        array = np.asarray(array)
-        self.check_room(array.nbytes)
-        self._n_bytes += array.nbytes
-        name = f"constant_{len(self._constants)}"
-        self._constants.append(numpy_helper.from_array(array, name))
-        return name
-
-    def check_room(self, n_bytes: int) -> None:
-        """Refuse an array that the file has no room for, if possible before it is made."""
-        if self._n_bytes + n_bytes > MOST_BYTES:
-            raise ValueError(
-                "The weights of all machines as dense matrices take more than the 2 GB that an ONNX file holds. Use "
-                "margintree.save_model, whose files are sparse."
-            )
-
-    def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """Add an operator with one result."""
-        return self.add_many(operator, inputs, [output or f"value_{len(self._nodes)}"], **attributes)[0]
-
-    def add_many(self, operator: str, inputs: Sequence[str], outputs: list[str], **attributes: Any) -> list[str]:
-        """Add an operator with several results."""
-        from onnx import helper
-
-        self._nodes.append(helper.make_node(operator, list(inputs), outputs, **attributes))
-        return outputs
-
-    def model(self, estimator: Any, *, has_probabilities: bool) -> Any:
-        """Return the model with its inputs and outputs."""
-        from onnx import TensorProto, helper
-
-        n_features, n_classes = int(estimator.n_features_in_), len(estimator.classes_)
-        label = helper.np_dtype_to_tensor_dtype(_plain_labels(estimator.classes_).dtype)
-        outputs = [helper.make_tensor_value_info("label", label, ["n_rows"])]
-        if has_probabilities:
-            shape: list[str | int | None] = ["n_rows", n_classes]
-            outputs.append(helper.make_tensor_value_info("probabilities", TensorProto.DOUBLE, shape))
-        kind = TensorProto.FLOAT if self._is_single else TensorProto.DOUBLE
-        inputs = [helper.make_tensor_value_info("X", kind, ["n_rows", n_features])]
-        graph = helper.make_graph(self._nodes, type(estimator).__name__, inputs, outputs, self._constants)
-        return helper.make_model(
-            graph,
-            producer_name="margintree",
-            producer_version=version("margintree"),
-            opset_imports=[helper.make_opsetid("", OPSET)],
-            ir_version=IR_VERSION,
-        )
-
-
 def _walk(graph: Graph, model: LinearTree | KernelTree, ranker: Ranker | None, walk: str) -> str:
     """Return the class at the end of a walk; where the tree is calibrated, give the probabilities, too."""
     internal = np.flatnonzero(np.concatenate([tree.children_left for tree in model.trees]) >= 0)
@@ -219,22 +146,6 @@ def _flat(graph: Graph, ranker: Ranker) -> str:
     scaled = graph.add("Mul", values, graph.constant(float(ranker.decider.slope)))
     graph.add("Softmax", scaled, output="probabilities", axis=1)
     return graph.add("ArgMax", values, axis=1, keepdims=0)
-
-
-def _plain_labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return labels of a type that ONNX has."""
-    kind = classes.dtype.kind
-    if kind in "iu":
-        if classes[-1] > np.iinfo(np.int64).max:
-            raise ValueError(
-                f"ONNX has integer labels up to 2^63 - 1; the largest class is {classes[-1]}. Number anew."
-            )
-        return classes.astype(np.int64)
-    if kind in "bf":
-        return classes.astype(np.float64 if kind == "f" else np.bool_)
-    if all(isinstance(label, str) for label in classes.tolist()):
-        return classes.astype(object)
-    raise ValueError(f"ONNX has no labels of type {classes.dtype}; fit with numbers or text.")
 
 
 def _one_value(value: float) -> Any:

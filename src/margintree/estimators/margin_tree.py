@@ -1,6 +1,7 @@
 """MarginTreeClassifier: the class tree of maximum separating margin."""
 
 from dataclasses import replace
+from functools import cache
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -8,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from margintree.estimators.base import Kernel
 from margintree.estimators.callbacks import CallbackSupportMixin, FitProgress, with_callbacks
@@ -26,6 +27,12 @@ from margintree.training.decision import decide
 from margintree.training.defaults import Wanted
 from margintree.training.machines import Trainer, as_kept, train_each
 from margintree.worker_threads import apart
+
+
+@cache
+def _blas() -> Any:
+    """Return what steers the threads of matrix products; to look for the libraries takes some milliseconds."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[misc]
@@ -227,7 +234,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         progress = FitProgress(self, len(data.classes) - 1, X, y)
         seed = self._seed()
         # On several threads products round in another way; a model must not depend on how many there are.
-        with threadpool_limits(1, "blas"):
+        with _blas().limit(limits=1):
             grown = grow(
                 training_set,
                 self._split_object(),
