@@ -129,11 +129,11 @@ def test_lists_are_the_finalists_of_all_rows_and_are_made_once():
     X = np.random.default_rng(4).normal(size=(40, 5))
     held_out = held_out_of(X, "linear", np.zeros(40, dtype=bool))
     expected = held_out.finalists(np.ones(40, dtype=bool), 2, 3.0, 3, 1)
-    lists = held_out.lists(2, 3.0, 3, 1)
-    for found, one in zip(lists, expected, strict=True):
+    lists = held_out.lists(2, 3.0, 3, 1, lambda *parts: parts)
+    for found, one in zip(lists, (*expected, held_out.own_score), strict=True):
         np.testing.assert_array_equal(found, one)
-    assert held_out.lists(2, 3.0, 3, 1) is lists
-    assert held_out.lists(2, 3.0, 2, 1)[0].shape == (40, 2)
+    assert held_out.lists(2, 3.0, 3, 1, lambda *parts: parts) is lists
+    assert held_out.lists(2, 3.0, 2, 1, lambda *parts: parts)[0].shape == (40, 2)
 
 
 def test_rows_that_weigh_as_much_as_several_are_taken_apart():

@@ -5,9 +5,9 @@ more: with a validation row in the training set of the machines that make the li
 listed with its class and become negatives of its machine, which then looks worse than it is.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training import defaults
 from margintree.training.defaults import Candidate, Wanted
 from margintree.training.folds import deal, row_keys
-from margintree.training.held_out import Finalists, HeldOut, Mask, Rows, TreeModel, hold_out
+from margintree.training.held_out import HeldOut, Mask, Rows, TreeModel, hold_out
 from margintree.training.machines import Trainer
 from margintree.training.pair_machines import pairs_that_meet, train_pairs
 from margintree.training.rest_machines import Lists, ListTrainer, train_against_all
@@ -320,7 +320,8 @@ class Round:
             if defaults.learns_from_all(training_set):
                 trained = self._against_all(candidate)
             elif defaults.is_dense(training_set):
-                trained = self._by_softmax.train(candidate.cost_factor, self.trainer.tol, self.trainer.max_iter)
+                tol = max(self.trainer.tol, defaults.FOLD_TOL)
+                trained = self._by_softmax.train(candidate.cost_factor, tol, self.trainer.max_iter)
             else:
                 trained = self._on_lists.train(candidate.offset_scale, candidate.cost_factor)
             self._machines = {candidate: trained}
@@ -334,24 +335,25 @@ class Round:
     def _importance(self) -> Array:
         return np.where(self.validation, 0.0, self.held_out.rows.importance)
 
-    def _finalists_of_all(self) -> Finalists:
+    def _lists_of_all(self, form: Callable[..., Any]) -> Any:
         training_set, size, width = self.trainer.training_set, defaults.LISTED, self._wanted.width
         if defaults.is_dense(training_set):
             size = defaults.LISTED_OF_DENSE
             width = width and max(width, size)
-        return self.held_out.lists(width, defaults.LIST_GAP, min(size, training_set.n_classes), self._n_threads)
+        size = min(size, training_set.n_classes)
+        return self.held_out.lists(width, defaults.LIST_GAP, size, self._n_threads, form)
 
     @cached_property
     def _on_lists(self) -> ListTrainer:
         class_start = self.trainer.training_set.class_start
-        lists = Lists.of(class_start, *self._finalists_of_all(), self.held_out.own_score)
+        lists = self._lists_of_all(partial(Lists.of, class_start))
         return ListTrainer(self.trainer, lists, self._importance, self._wanted.prune, self._n_threads)
 
     @cached_property
     def _by_softmax(self) -> SoftmaxTrainer:
         rows, training_set = self.held_out.rows, self.trainer.training_set
         assert isinstance(training_set, LinearTrainingSet)
-        lists = RowLists.of(rows.classes, *self._finalists_of_all(), self.held_out.own_score)
+        lists = self._lists_of_all(partial(RowLists.of, rows.classes))
         return SoftmaxTrainer.of(training_set, lists, self._importance, rows.order)
 
     def _scores(self, decider: Decider, candidate: Candidate, parts: Sequence[tuple[Index, TreeModel]]) -> Scores:

@@ -1,6 +1,6 @@
 """Machines that have not seen the rows they are asked about, and what they say of them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -88,7 +88,7 @@ class HeldOut:
     own_score: Array
     # Importance of the rows whose class the machines that are asked know at all, 0 of others.
     counted: Array
-    _lists: dict[tuple[int, float, int], Finalists] = field(default_factory=dict)
+    _lists: dict[tuple[int, float, int], Any] = field(default_factory=dict)
 
     @property
     def sigmoids(self) -> Sigmoids:
@@ -122,11 +122,11 @@ class HeldOut:
         in_threads(nominate, self.parts(asked), n_threads)
         return classes[asked], scores[asked]
 
-    def lists(self, width: int, gap: float, size: int, n_threads: int) -> Finalists:
-        """Return the finalists of all rows; validation and the final machines learn from the same ones."""
+    def lists(self, width: int, gap: float, size: int, n_threads: int, form: Callable[..., Any]) -> Any:
+        """Return the finalists of all rows in some form; validation and the final machines learn from the same ones."""
         if (width, gap, size) not in self._lists:
             everyone = np.ones(len(self.rows.fold), dtype=np.bool_)
-            self._lists[width, gap, size] = self.finalists(everyone, width, gap, size, n_threads)
+            self._lists[width, gap, size] = form(*self.finalists(everyone, width, gap, size, n_threads), self.own_score)
         return self._lists[width, gap, size]
 
 

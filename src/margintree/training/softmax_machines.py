@@ -138,7 +138,8 @@ class SoftmaxTrainer:
         """Return the machine of each class and the weight of the path beside them."""
         means, squared_norms, scores = self._mean_scores()
         mean_weight, path_weight = self._blend(scores)
-        offsets = (mean_weight * scores + path_weight * self.lists.path_scores).astype(np.float32)
+        offsets = np.float32(mean_weight) * scores + np.float32(path_weight) * self.lists.path_scores
+        del scores
         weights = np.zeros(means.shape, dtype=np.float32)
         intercepts = np.zeros(self.n_classes)
         # With one row for each class, rows that were held out of it say nothing of rivals: the nearest mean decides.

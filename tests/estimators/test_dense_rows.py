@@ -1,0 +1,220 @@
+"""Many dense rows: as accurate as flat peers, in little memory, whatever their precision, place and scale."""
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+from margintree import MarginTreeClassifier
+from margintree.estimators import margin_tree
+from margintree.solvers import training_set
+from margintree.training import defaults
+
+N_CLASSES, PER_CLASS, N_FEATURES, N_NEW = 150, 40, 200, 3000
+
+
+@pytest.fixture(scope="module")
+def gaussian():
+    """Return rows of Gaussian classes whose shared covariance is far from round, and new rows."""
+    random = np.random.default_rng(0)
+    deviations = np.geomspace(3.0, 0.2, N_FEATURES)
+    root = deviations[:, None] * np.linalg.qr(random.normal(size=(N_FEATURES, N_FEATURES)))[0]
+    means = 0.3 * random.normal(size=(N_CLASSES, N_FEATURES)) @ root
+
+    def draw(n_rows):
+        y = random.permutation(np.arange(n_rows) % N_CLASSES)
+        return (means[y] + random.normal(size=(n_rows, N_FEATURES)) @ root).astype(np.float32), y
+
+    X, y = draw(N_CLASSES * PER_CLASS)
+    assert X.size * N_CLASSES > defaults.WORK_OF_ALL
+    return X, y, *draw(N_NEW)
+
+
+@pytest.fixture(scope="module")
+def fitted(gaussian):
+    return MarginTreeClassifier(random_state=0).fit(*gaussian[:2])
+
+
+@pytest.fixture
+def on_lists(monkeypatch):
+    """Let machines of few rows, too, learn from lists."""
+    monkeypatch.setattr(defaults, "WORK_OF_ALL", 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("peer", [LinearDiscriminantAnalysis(), LinearSVC(max_iter=50, random_state=0)], ids=repr)
+def test_new_rows_are_told_no_worse_than_by_a_flat_peer(gaussian, fitted, peer):
+    X, y, X_new, y_new = gaussian
+    with warnings.catch_warnings():
+        # On these rows more iterations make it worse.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        other = peer.fit(X, y).score(X_new, y_new)
+    assert 0.5 < other < 0.95
+    assert fitted.score(X_new, y_new) >= other - np.sqrt(other * (1.0 - other) / N_NEW)
+
+
+@pytest.mark.slow
+def test_single_and_double_precision_give_the_same_predictions(gaussian, fitted):
+    X, y, X_new, _ = gaussian
+    assert X.dtype == np.float32
+    double = MarginTreeClassifier(random_state=0).fit(X.astype(np.float64), y)
+    assert np.mean(double.predict(X_new) == fitted.predict(X_new)) >= 0.995
+
+
+@pytest.mark.slow
+def test_shuffled_rows_give_the_same_probabilities(gaussian, fitted):
+    X, y, X_new, _ = gaussian
+    order = np.random.default_rng(1).permutation(len(y))
+    shuffled = MarginTreeClassifier(random_state=0).fit(X[order], y[order])
+    np.testing.assert_allclose(shuffled.predict_proba(X_new), fitted.predict_proba(X_new), atol=1e-3)
+
+
+@pytest.mark.usefixtures("on_lists")
+@pytest.mark.parametrize("decide", ["auto", "paths", "rest"])
+@pytest.mark.parametrize("copied_values", [2**22, 0], ids=["copied", "in place"])
+def test_shuffled_digits_give_the_same_probabilities(monkeypatch, copied_values, decide):
+    for module in (training_set, margin_tree):
+        monkeypatch.setattr(module, "COPIED_VALUES", copied_values)
+    X, y = load_digits(return_X_y=True)
+    X, order = X / 16.0, np.random.default_rng(1).permutation(900)
+    one, other = (
+        MarginTreeClassifier(decide=decide, random_state=0).fit(X[rows], y[rows]) for rows in (np.arange(900), order)
+    )
+    np.testing.assert_allclose(other.predict_proba(X), one.predict_proba(X), atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("copied_values", [2**22, 0], ids=["copied", "in place"])
+def test_rows_are_neither_changed_nor_needed_after_the_fit(monkeypatch, copied_values, dtype):
+    for module in (training_set, margin_tree):
+        monkeypatch.setattr(module, "COPIED_VALUES", copied_values)
+    X, y = load_digits(return_X_y=True)
+    X = (X / 16.0).astype(dtype)
+    given, new = X[:600].copy(), X[600:]
+    given.flags.writeable = False
+    model = MarginTreeClassifier(random_state=0).fit(given, y[:600])
+    np.testing.assert_array_equal(given, X[:600])
+    expected = model.predict_proba(new)
+    given.flags.writeable = True
+    given[:] = 77.0
+    np.testing.assert_array_equal(model.predict_proba(new), expected)
+
+
+@pytest.mark.parametrize("layout", ["column-major", "strided", "list"])
+def test_rows_in_place_may_have_any_layout(monkeypatch, layout):
+    for module in (training_set, margin_tree):
+        monkeypatch.setattr(module, "COPIED_VALUES", 0)
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:300] / 16.0, y[:300]
+    given = {"column-major": np.asfortranarray(X), "strided": np.repeat(X, 2, axis=1)[:, ::2], "list": X.tolist()}
+    expected = MarginTreeClassifier(random_state=0).fit(X, y).predict_proba(X)
+    found = MarginTreeClassifier(random_state=0).fit(given[layout], y).predict_proba(X)
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+def test_rows_of_weight_zero_count_as_absent_also_where_rows_stay_in_place(monkeypatch):
+    for module in (training_set, margin_tree):
+        monkeypatch.setattr(module, "COPIED_VALUES", 0)
+    X, y = load_digits(return_X_y=True)
+    X, y = X[:400] / 16.0, y[:400]
+    weight = np.where(np.random.default_rng(0).random(400) < 0.7, 1.0, 0.0)
+    poisoned = np.where(weight[:, None] > 0.0, X, 9.0)
+    one = MarginTreeClassifier(random_state=0).fit(poisoned, y, weight)
+    other = MarginTreeClassifier(random_state=0).fit(X[weight > 0.0], y[weight > 0.0])
+    np.testing.assert_allclose(one.predict_proba(X), other.predict_proba(X), atol=1e-9)
+
+
+@pytest.mark.usefixtures("on_lists")
+@pytest.mark.parametrize(("factor", "shift"), [(1 / 16, 0.0), (1.0, 0.0), (16.0, 0.0), (1 / 16, 30.0)])
+def test_rows_of_another_scale_are_told_no_worse_than_by_machines_of_all_rows(monkeypatch, factor, shift):
+    X, y = load_digits(return_X_y=True)
+    X = factor * X + shift
+    model = MarginTreeClassifier(decide="rest", random_state=0).fit(X[:900], y[:900])
+    monkeypatch.setattr(defaults, "WORK_OF_ALL", 2**40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        other = MarginTreeClassifier(decide="rest", random_state=0).fit(X[:900], y[:900]).score(X[900:], y[900:])
+    # Two standard errors.
+    assert model.score(X[900:], y[900:]) >= other - 2.0 * np.sqrt(other * (1.0 - other) / len(y[900:]))
+
+
+@pytest.mark.usefixtures("on_lists")
+@pytest.mark.parametrize("n_finalists", ["auto", 30])
+@pytest.mark.parametrize("spread", [0.0, 1.0], ids=["rows repeat", "rows vary"])
+def test_classes_far_apart_are_told_by_every_candidate(spread, n_finalists):
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(30), 40)
+    X = 30.0 * random.normal(size=(30, 20))[y] + spread * random.normal(size=(len(y), 20))
+    model = MarginTreeClassifier(decide="rest", n_finalists=n_finalists, random_state=0).fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert [record.accuracy for record in model.candidates_] == [1.0] * len(model.candidates_)
+    assert np.isfinite(model.predict_proba(X)).all()
+
+
+@pytest.mark.usefixtures("on_lists")
+@pytest.mark.parametrize("value", [0.0, 3.0])
+def test_rows_that_are_all_the_same_give_a_model(value):
+    X, y = np.full((60, 5), value), np.repeat(np.arange(12), 5)
+    model = MarginTreeClassifier(decide="rest", random_state=0).fit(X, y)
+    np.testing.assert_allclose(model.predict_proba(X).sum(axis=1), 1.0)
+
+
+MEASURE = """
+import json, sys
+from pathlib import Path
+import numpy as np
+from margintree import MarginTreeClassifier
+from margintree.solvers.training_set import COPIED_VALUES
+
+def problem(n_classes, per_class, n_features, apart):
+    random = np.random.default_rng(0)
+    y = random.permutation(np.repeat(np.arange(n_classes), per_class))
+    X = random.standard_normal((len(y), n_features), dtype=np.float32)
+    X *= np.geomspace(3.0, 0.3, n_features, dtype=np.float32)
+    means = apart * random.standard_normal((n_classes, n_features)).astype(np.float32)
+    for row, label in enumerate(y):
+        X[row] += means[label]
+    assert X.size > COPIED_VALUES
+    return X, y
+
+def memory(name):
+    lines = dict(line.split(":") for line in Path("/proc/self/status").read_text().splitlines())
+    return int(lines[name].split()[0]) * 1024
+
+decide, apart, *shape = json.loads(sys.argv[1])
+MarginTreeClassifier(decide=decide, random_state=0).fit(*problem(10, 700, 620, 1.0))  # compiles
+X, y = problem(*shape, apart)
+before = memory("VmRSS")
+Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+model = MarginTreeClassifier(decide=decide, random_state=0).fit(X, y)
+peak = memory("VmHWM")
+accuracy = float(np.mean(model.predict(X[:2000]) == y[:2000]))
+print(json.dumps({"accuracy": accuracy, "data": X.nbytes, "bytes": peak - before}))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="reads the peak of memory from Linux's /proc")
+@pytest.mark.parametrize(
+    "problem",
+    [("auto", 1.0, 10, 2350, 640), ("auto", 1.0, 10, 3760, 400), ("paths", 0.3, 20, 1500, 500)],
+    ids=["many features", "few features", "few features, classes that overlap"],
+)
+def test_a_fit_takes_less_than_twice_the_memory_of_its_rows(problem):
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", MEASURE, json.dumps(problem)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found["data"] > 55 * 2**20
+    assert found["accuracy"] > 0.8
+    assert found["bytes"] < 2 * found["data"]
