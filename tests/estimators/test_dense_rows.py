@@ -1,8 +1,11 @@
 """Many dense rows: as accurate as flat peers, in little memory, whatever their precision, place and scale."""
 
+import warnings
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 
 from margintree import MarginTreeClassifier
 from margintree.estimators import margin_tree
@@ -129,3 +132,30 @@ peak = memory("VmHWM")
 accuracy = float(np.mean(model.predict(X[:2000]) == y[:2000]))
 print(json.dumps({"accuracy": accuracy, "data": X.nbytes, "bytes": peak - before}))
 """
+
+
+@pytest.mark.usefixtures("on_lists")
+@pytest.mark.parametrize(("factor", "shift"), [(1 / 16, 0.0), (1.0, 0.0), (16.0, 0.0), (1 / 16, 30.0)])
+def test_rows_of_another_scale_are_told_no_worse_than_by_machines_of_all_rows(monkeypatch, factor, shift):
+    X, y = load_digits(return_X_y=True)
+    X = factor * X + shift
+    model = MarginTreeClassifier(decide="rest", random_state=0).fit(X[:900], y[:900])
+    monkeypatch.setattr(defaults, "WORK_OF_ALL", 2**40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        other = MarginTreeClassifier(decide="rest", random_state=0).fit(X[:900], y[:900]).score(X[900:], y[900:])
+    # Two standard errors.
+    assert model.score(X[900:], y[900:]) >= other - 2.0 * np.sqrt(other * (1.0 - other) / len(y[900:]))
+
+
+@pytest.mark.usefixtures("on_lists")
+@pytest.mark.parametrize("n_finalists", ["auto", 30])
+@pytest.mark.parametrize("spread", [0.0, 1.0], ids=["rows repeat", "rows vary"])
+def test_classes_far_apart_are_told_by_every_candidate(spread, n_finalists):
+    random = np.random.default_rng(0)
+    y = np.repeat(np.arange(30), 40)
+    X = 30.0 * random.normal(size=(30, 20))[y] + spread * random.normal(size=(len(y), 20))
+    model = MarginTreeClassifier(decide="rest", n_finalists=n_finalists, random_state=0).fit(X, y)
+    assert model.score(X, y) == 1.0
+    assert [record.accuracy for record in model.candidates_] == [1.0] * len(model.candidates_)
+    assert np.isfinite(model.predict_proba(X)).all()

@@ -22,6 +22,8 @@ Single = npt.NDArray[np.float32]
 
 # Two weights are fitted, for which so many rows are enough.
 BLEND_ROWS, BLEND_STEPS = 2**13, 30
+# Strength of the pull towards the weight of discriminant analysis, in rows.
+PULL = 1e-3
 # Directions in which classes vary less than by this part of what the rows do are taken to vary so much.
 LEAST_VARIANCE = 1e-6
 
@@ -32,6 +34,8 @@ class ClassMetric:
 
     centre: Array
     transform: Array
+    # The variance of a class in each direction.
+    variance: float = 1.0
 
     @classmethod
     def of(cls, training_set: LinearTrainingSet, classes: Index, counted: Mask) -> "ClassMetric":
@@ -59,7 +63,8 @@ class ClassMetric:
         of_rows = float(np.trace(moments.scatter)) / total / X.shape[1]
         transform = vectors / np.sqrt(np.maximum(values, LEAST_VARIANCE * of_rows if of_rows > 0.0 else 1.0))
         variance = float(np.sum(transform * (moments.scatter @ transform)))
-        return cls(centre, transform * (np.sqrt(length / variance) if 0.0 < variance < np.inf else 1.0))
+        squared = length / variance if 0.0 < variance < np.inf else 1.0
+        return cls(centre, transform * np.sqrt(squared), squared if squared > 0.0 else 1.0)
 
     def rows(self, training_set: LinearTrainingSet) -> Single:
         """Move rows into the metric, in single precision."""
@@ -182,38 +187,42 @@ class SoftmaxTrainer:
         differences = [np.where(is_listed, fact - fact[:, :1], 0.0) for fact in facts]
         weight, used = self.importance[rows], [True, True]
         while True:
-            blend = _conditional_logit(differences, is_listed, weight, used)
+            blend = _conditional_logit(differences, is_listed, weight, used, 1.0 / self.metric.variance)
             if min(blend) >= 0.0:
                 return blend
             used[int(np.argmin(blend))] = False
 
 
 def _conditional_logit(
-    facts: list[Array], is_listed: npt.NDArray[np.bool_], weight: Array, used: list[bool]
+    facts: list[Array], is_listed: npt.NDArray[np.bool_], weight: Array, used: list[bool], usual: float = 0.0
 ) -> tuple[float, float]:
     """Return the weights of the facts with the least log loss, by Newton's method; facts not in use get none.
 
-    Facts are differences to the own class, which is the first of each row.
+    Facts are differences to the own class, which is the first of each row. A little, the first weight
+    is drawn towards the ``usual`` one, that of discriminant analysis: where no row has a rival, nothing else is known.
     """
-    blend, active = np.zeros(2), np.flatnonzero(used)
+    blend, active = np.array([usual if used[0] else 0.0, 0.0]), np.flatnonzero(used)
+    pull = np.array([PULL / usual**2 if usual > 0.0 else 0.0, 0.0])
 
     def loss_of(blend: Array) -> tuple[float, Array]:
         score = np.where(is_listed, blend[0] * facts[0] + blend[1] * facts[1], -np.inf)
         highest = score.max(axis=1, keepdims=True)
         odds = np.exp(score - highest)
         total = odds.sum(axis=1, keepdims=True)
-        return float(weight @ (highest + np.log(total))[:, 0]), odds / total
+        drawn = 0.5 * float(pull @ (blend - [usual, 0.0]) ** 2)
+        return float(weight @ (highest + np.log(total))[:, 0]) + drawn, odds / total
 
     loss, p = loss_of(blend)
     for _ in range(BLEND_STEPS):
         expected = [np.sum(p * fact, axis=1) for fact in facts]
-        gradient = np.array([weight @ e for e in expected])
+        gradient = np.array([weight @ e for e in expected]) + pull * (blend - [usual, 0.0])
         curvature = np.array(
             [
                 [weight @ (np.sum(p * a * b, axis=1) - e * f) for b, f in zip(facts, expected, strict=True)]
                 for a, e in zip(facts, expected, strict=True)
             ]
         )
+        curvature += np.diag(pull)
         step = np.zeros(2)
         # The ridge only keeps the step finite.
         ridge = 1e-9 * max(float(np.trace(curvature)), 1e-300) * np.eye(len(active))
