@@ -187,7 +187,7 @@ import numpy as np
 from margintree import MarginTreeClassifier, OneVsRestSVC
 random = np.random.default_rng(0)
 X, y = random.random((300, 20)), random.integers(0, 5, 300)
-big, labels = random.random((3000, 2000)), random.integers(0, 30, 3000)
+big, labels = random.random((2000, 2000)), random.integers(0, 30, 2000)
 for model in (MarginTreeClassifier(random_state=0), OneVsRestSVC("rbf", random_state=0)):
     before = model.fit(X, y).predict(X)
     pages = int(open("/proc/self/statm").read().split()[0])

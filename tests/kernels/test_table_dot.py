@@ -160,6 +160,8 @@ def test_columns_that_were_chosen_to_collide_take_no_longer_than_others():
     products = np.arange(2**31, 2**31 + 3 * n_columns, dtype=np.uint64)
     columns = products * np.uint64(pow(GOLDEN, -1, 2**32)) % np.uint64(2**32)
     columns = columns[columns < WIDEST][:n_columns].astype(np.int64)
+    # Compiles.
+    weights_found(columns[:100], columns[:100])
     began = time.perf_counter()
     found = weights_found(columns, columns[:1000])
     assert time.perf_counter() - began < 5.0
