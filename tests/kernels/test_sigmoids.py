@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize, minimize_scalar
+from scipy.optimize import minimize
 from scipy.special import expit, log_expit, logsumexp
 from sklearn.calibration import _sigmoid_calibration
 
@@ -93,25 +93,47 @@ def test_groups_are_fitted_by_themselves_and_an_empty_one_keeps_the_prior():
     assert (slopes[1], shifts[1]) == (7.0, 0.0)
 
 
-@given(seed=st.integers(0, 10**6), scale=st.sampled_from([0.01, 1.0, 50.0]))
-@settings(max_examples=15)
-def test_the_temperature_is_the_most_likely_one(seed, scale):
+def score_problem(seed, scale=1.0):
+    """Return groups of two scores of which the own entry has more, and the weights of the groups."""
     random = np.random.default_rng(seed)
-    lengths = random.integers(1, 6, size=30)
+    lengths = random.integers(1, 7, size=200)
     start = np.concatenate([[0], np.cumsum(lengths)])
-    scores = scale * random.normal(size=start[-1])
-    own = start[:-1] + random.integers(0, lengths)
-    weights = random.uniform(0.0, 2.0, size=30)
-    is_own = np.isin(np.arange(start[-1]), own)
+    is_own = np.isin(np.arange(start[-1]), start[:-1] + random.integers(0, lengths))
+    first, second = (scale * (random.normal(size=start[-1]) + gain * is_own) for gain in (1.0, 0.5))
+    return start, first, second, is_own, random.uniform(0.0, 2.0, size=200)
 
-    def loss(t):
-        groups = [scores[a:b] for a, b in itertools.pairwise(start)]
-        likelihood = [t * scores[j] - logsumexp(t * group) for j, group in zip(own, groups, strict=True)]
-        return 0.5 * sigmoids.PULL * (t - 1.0) ** 2 - weights @ likelihood
 
-    found = sigmoids.fit_temperature(start, scores, is_own, weights)
-    # Never so low that scores of different size would get the same probability.
-    lowest = sigmoids.LOWEST_TEMPERATURE
-    assert found >= lowest > 0.0
-    best = minimize_scalar(loss, bounds=(lowest, 100.0), method="bounded", options={"xatol": 1e-10})
-    assert loss(found) <= best.fun + 1e-7 * (1.0 + abs(best.fun))
+@given(
+    seed=st.integers(0, 10**6),
+    scale=st.sampled_from([0.01, 1.0, 50.0]),
+    is_free=st.sampled_from([(True, True), (True, False), (False, True)]),
+    sign=st.sampled_from([1.0, -1.0]),
+)
+@settings(max_examples=25)
+def test_weights_of_scores_are_the_most_likely_ones_that_are_not_negative(seed, scale, is_free, sign):
+    start, first, second, is_own, weights = score_problem(seed, scale)
+    second, usual, pull = sign * second, np.array([1.0, 0.0]), np.array([0.1, 0.3])
+
+    def loss(blend):
+        scores = blend[0] * first + blend[1] * second
+        likelihood = [scores[a:b][is_own[a:b]][0] - logsumexp(scores[a:b]) for a, b in itertools.pairwise(start)]
+        return 0.5 * pull @ (np.asarray(blend) - usual) ** 2 - weights @ likelihood
+
+    bounds = [(0.0, None) if free else (value, value) for free, value in zip(is_free, usual, strict=True)]
+    best = minimize(loss, np.array([0.5 if is_free[0] else 1.0, 0.5 if is_free[1] else 0.0]), bounds=bounds)
+    found = sigmoids.fit_weights(start, first, second, is_own, weights, usual, pull, np.array(is_free))
+    assert found.min() >= 0.0
+    assert [f == u for f, u, free in zip(found, usual, is_free, strict=True) if not free] in ([], [True])
+    assert loss(found) <= best.fun + 1e-6 * (1.0 + abs(best.fun))
+
+
+def test_scores_that_tell_every_own_entry_have_finite_weights():
+    start, _, second, is_own, weights = score_problem(0)
+    usual, pull, both = np.array([1.0, 0.0]), np.array([0.1, 0.1]), np.array([True, True])
+    sure = sigmoids.fit_weights(start, is_own.astype(float), second, is_own, weights, usual, pull, both)
+    assert np.isfinite(sure).all()
+    assert sure[0] > 3.0
+    nothing = np.zeros(start[-1])
+    np.testing.assert_array_equal(
+        sigmoids.fit_weights(start, nothing, nothing, is_own, weights, usual, pull, both), usual
+    )

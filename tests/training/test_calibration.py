@@ -7,8 +7,9 @@ from scipy.special import log_expit
 from sklearn.svm import LinearSVC
 
 from margintree import MarginTreeClassifier
+from margintree.solvers.row_keys import row_keys
 from margintree.training.calibration import SLOPE, STRENGTH
-from margintree.training.folds import deal, row_keys
+from margintree.training.folds import deal
 
 N_CLASSES, PER_CLASS, C = 6, 12, 2.0
 

@@ -9,7 +9,8 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from margintree.training.folds import deal, row_keys
+from margintree.solvers.row_keys import row_keys
+from margintree.training.folds import deal
 
 
 def sorted_rows(seed, n_classes=4, n_values=3):

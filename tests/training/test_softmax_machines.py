@@ -12,7 +12,7 @@ from sklearn.covariance import ledoit_wolf
 from margintree import kernels
 from margintree.solvers import training_set as sets
 from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.softmax_machines import ClassMetric, RowLists, SoftmaxTrainer, _conditional_logit
+from margintree.training.softmax_machines import ClassMetric, RowLists, SoftmaxTrainer
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
@@ -33,8 +33,10 @@ def training_set_of(X, y, weight=None, cost=None, **options):
 
 
 def metric_of(X, y, weight=None, counted=None):
-    counted = np.ones(len(y), dtype=bool) if counted is None else counted
-    return ClassMetric.of(training_set_of(X, y, weight), y, counted)
+    importance = np.ones(len(y)) if weight is None else weight
+    if counted is not None:
+        importance = np.where(counted, importance, 0.0)
+    return ClassMetric.of(training_set_of(X, y, weight), y, importance)
 
 
 def centred(X, y, weight=None):
@@ -154,38 +156,6 @@ def test_the_own_class_comes_first_and_is_no_rival():
     # A class that is a finalist has the score of one; only the last row is none of its own finalists.
     expected = [[-1, 0, -2, 0, 0], [-4, -5, -6, -7, 0], [-8, 0, 0, 0, 0], [-80, -12, -13, -14, 0]]
     np.testing.assert_array_equal(lists.path_scores, expected)
-
-
-def fact_problem(seed, n_rows=200, size=6):
-    """Return facts of which the own class has more, as differences to it."""
-    random = np.random.default_rng(seed)
-    is_listed = np.arange(size) < random.integers(1, size + 1, size=n_rows)[:, None]
-    facts = [random.normal(size=(n_rows, size)) + gain * (np.arange(size) == 0) for gain in (1.0, 0.5)]
-    differences = [np.where(is_listed, fact - fact[:, :1], 0.0) for fact in facts]
-    return differences, is_listed, random.uniform(0.2, 2.0, size=n_rows)
-
-
-@pytest.mark.parametrize("used", [[True, True], [True, False], [False, True]])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_blend_is_that_of_scipys_minimiser(seed, used):
-    facts, is_listed, weight = fact_problem(seed)
-
-    def loss(blend):
-        scores = np.where(is_listed, sum(u * b * f for u, b, f in zip(used, blend, facts, strict=True)), -np.inf)
-        return weight @ (logsumexp(scores, axis=1) - scores[:, 0])
-
-    expected = minimize(loss, np.zeros(2), method="BFGS", options={"gtol": 1e-7}).x
-    found = _conditional_logit(facts, is_listed, weight, used)
-    assert max(found) > 0.3
-    np.testing.assert_allclose(found, expected * used, atol=1e-3)
-
-
-def test_facts_that_tell_every_row_give_a_finite_blend():
-    facts, is_listed, weight = fact_problem(0)
-    sure = [np.where(is_listed & (np.arange(6) > 0), -1.0, 0.0), facts[1]]
-    assert np.isfinite(_conditional_logit(sure, is_listed, weight, [True, True])).all()
-    nothing = [np.zeros(is_listed.shape)] * 2
-    np.testing.assert_array_equal(_conditional_logit(nothing, is_listed, weight, [True, True]), 0.0)
 
 
 @pytest.fixture

@@ -5,16 +5,14 @@ weight 2 is the same as a row that stands there twice, and the order of the rows
 """
 
 from dataclasses import dataclass
-from hashlib import blake2b
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from margintree.estimators.training_data import TrainingData
 from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
 from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.row_keys import row_keys
 from margintree.solvers.solution import Array
 from margintree.training.machines import Trainer, train_against_the_rest
 
@@ -44,7 +42,7 @@ def held_out_confusion(
     n_classes = len(data.classes)
     labels = np.repeat(np.arange(n_classes), np.diff(data.class_start))
     is_kernel_matrix = function is not None and function.kernel == "precomputed"
-    folds = assign_folds(row_keys(data.X, is_kernel_matrix=is_kernel_matrix), labels, n_folds)
+    folds = assign_folds(row_keys(data.X, pairwise=is_kernel_matrix), labels, n_folds)
     matrix = np.zeros((n_classes, n_classes))
     gaps: list[float] = []
     for fold in range(n_folds):
@@ -101,27 +99,3 @@ def assign_folds(keys: npt.NDArray[np.uint64], labels: Index, n_folds: int) -> I
     folds = np.empty(len(keys), dtype=np.int64)
     folds[order] = (np.cumsum(is_new) - 1) % n_folds
     return folds
-
-
-def row_keys(X: Any, *, is_kernel_matrix: bool = False) -> npt.NDArray[np.uint64]:
-    """Return a number for each row that follows from its content: the same one for a dense and for a sparse row.
-
-    The columns of a kernel matrix are the rows again. There the set of values counts, which neither a duplicated
-    row nor another order changes.
-    """
-    keys = np.empty(X.shape[0], dtype=np.uint64)
-    sparse = sp.csr_array(X) if sp.issparse(X) else None
-    for i in range(X.shape[0]):
-        if is_kernel_matrix:
-            content = np.unique(X[i] + 0.0).tobytes()
-        else:
-            columns, values = _stored(sparse, i) if sparse is not None else (np.arange(X.shape[1]), X[i])
-            columns, values = columns[values != 0.0], values[values != 0.0]
-            content = columns.astype(np.int64).tobytes() + values.tobytes()
-        keys[i] = int.from_bytes(blake2b(content, digest_size=8).digest(), "little")
-    return keys
-
-
-def _stored(X: sp.csr_array, i: int) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    part = slice(X.indptr[i], X.indptr[i + 1])
-    return X.indices[part], X.data[part]

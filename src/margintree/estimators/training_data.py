@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_source import KernelSource
+from margintree.solvers.row_keys import row_keys
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet, TrainingSet
 
@@ -37,7 +38,7 @@ class TrainingData:
 def prepare(
     X: Any, y: npt.NDArray[Any], sample_weight: Any, *, C: float, class_weight: Any, pairwise: bool, in_place: bool
 ) -> TrainingData:
-    """Drop rows of weight zero, sort the others by class, and give each its cost.
+    """Drop rows of weight zero, sort the others by class and content, and give each its cost.
 
     A row of weight zero counts as absent: a class that has no other rows is not learned. ``in_place`` leaves X alone.
     """
@@ -49,7 +50,8 @@ def prepare(
             f"A classifier needs at least 2 classes with rows of positive weight; got {len(classes)} class"
             f"{'' if len(classes) == 1 else 'es'}: {classes.tolist()}."
         )
-    order = np.argsort(codes, kind="stable")
+    # The place of a row in the data plays no part.
+    order = np.lexsort((weight[kept], row_keys(X, pairwise=pairwise)[kept], codes))
     rows = kept[order]
     codes, weight = codes[order], weight[rows]
     class_start = np.searchsorted(codes, np.arange(len(classes) + 1))

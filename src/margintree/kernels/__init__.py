@@ -25,6 +25,7 @@ _MODULES = (
     "paths",
     "pointers",
     "ranking",
+    "row_keys",
     "rows",
     "sigmoids",
     "single",

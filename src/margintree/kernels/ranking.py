@@ -11,7 +11,7 @@ m of it is number ``first + m`` of the table and has the value scale * (its inne
 Pairs are coupled as by Price, Knerr, Personnaz and Dreyfus (1995): with r_ij = 1 / (1 + exp(-f_ij)) the probability
 that i wins against j, p_i is proportional to 1 / (sum_j 1 / r_ij - (k - 2)) = 1 / (1 + sum_j exp(-f_ij)). f_ij is slope
 times the value of the machine, or the difference of the path scores where no machine was trained. If f_ij = g_i - g_j
-this is the softmax of g.
+this is the softmax of g. The score of a finalist is log p_i + path_weight * path score.
 
 Finalists share the probability that their paths have together; within it they get parts by the softmax of their scores.
 """
@@ -159,7 +159,7 @@ def _score_pairs(rows, i, decider, classes, scores, n_found, hits):
 
     The most probable path is compared with all others first. Who loses clearly is out, and not compared any more.
     """
-    _, table, scale, intercept, first, _, slope, pair_start, pair_other = decider
+    _, table, scale, intercept, first, path_weight, slope, pair_start, pair_other = decider
     n_asked = 0
     against, is_out = np.zeros(n_found), np.zeros(n_found, dtype=np.bool_)
     for j in range(n_found):
@@ -179,7 +179,7 @@ def _score_pairs(rows, i, decider, classes, scores, n_found, hits):
             against[m] += np.exp(log_odds)
             is_out[j], is_out[m] = log_odds < -CLEARLY, log_odds > CLEARLY
     for j in range(n_found):
-        scores[j] = -np.log1p(against[j])
+        scores[j] = path_weight * scores[j] - np.log1p(against[j])
     return n_asked
 
 
@@ -332,6 +332,21 @@ def probabilities(rows, first, last, forest, decider, width, gap, size, result):
         for j in range(n_found):
             row[row_classes[j]] = row_scores[j]
         row /= row.sum()
+
+
+@compiled
+def decided(rows, decider, classes, scores):
+    """Replace the path scores of the finalists of each row (-1 fills a list) by what the decider makes of them."""
+    rows_, decider_ = pointers(rows), pointers(decider)
+    for i in range(classes.shape[0]):
+        n_found = 0
+        while n_found < classes.shape[1] and classes[i, n_found] >= 0:
+            n_found += 1
+        hits = room_for_hits(rows_, decider_[1], i, i + 1)
+        if decider_[0] == PAIRS:
+            _score_pairs(rows_, i, decider_, classes[i], scores[i], n_found, hits)
+        elif decider_[0] == REST:
+            _score_rest(rows_, i, decider_, classes[i], scores[i], n_found, hits)
 
 
 @compiled

@@ -13,9 +13,7 @@ from margintree.kernels.walk import log_probability
 
 MAX_STEPS = 100
 MAX_HALVINGS = 30
-LOWEST_TEMPERATURE = 1e-3
-# Weight of the pull towards 1, in rows.
-PULL = 0.1
+TINY = 1e-300
 
 
 @compiled
@@ -99,35 +97,92 @@ def fit_sigmoids(groups, values, signs, weights, prior, strength, slopes, shifts
 
 
 @compiled
-def fit_temperature(start, scores, is_own, weights):
-    """Return the factor t > 0 of the scores under which softmax gives each group's own entry most likelihood.
+def fit_weights(start, first, second, is_own, weights, usual, pull, is_free):
+    """Return weights t, u >= 0 of two scores under which softmax gives each group's own entry most likelihood.
 
-    The negative log likelihood is convex in t. Newton's steps on it, kept within a factor of four; a weak pull
-    towards t = 1 keeps t finite where every own entry is on top, and a bound keeps scores apart that say
-    less than nothing.
+    The negative log likelihood of t * first + u * second is convex. A pull towards the ``usual`` weights, ``pull`` rows
+    strong, keeps them finite where every own entry is on top. A weight that is not free stays the usual one; one that
+    would be negative is zero.
     """
-    t = 1.0
+    best = usual.copy()
+    free = is_free.copy()
+    while True:
+        best = _newton_on_weights(start, first, second, is_own, weights, usual, pull, free, best)
+        lowest = 0 if best[0] < best[1] else 1
+        if best[lowest] >= 0.0:
+            return best
+        best[lowest], free[lowest] = 0.0, False
+
+
+@compiled
+def _newton_on_weights(start, first, second, is_own, weights, usual, pull, is_free, best):
+    best = best.copy()
+    gradient, curvature = np.empty(2), np.empty(3)
+    loss = _loss_of_weights(start, first, second, is_own, weights, usual, pull, best, gradient, curvature)
+    step, trial = np.empty(2), np.empty(2)
     for _ in range(MAX_STEPS):
-        gradient, curvature = PULL * (t - 1.0), PULL
-        for g in range(weights.shape[0]):
-            if weights[g] == 0.0:
-                continue
-            highest, own = -np.inf, 0.0
-            for j in range(start[g], start[g + 1]):
-                highest = max(highest, scores[j])
-                if is_own[j]:
-                    own = scores[j]
-            total, first, second = 0.0, 0.0, 0.0
-            for j in range(start[g], start[g + 1]):
-                p = np.exp(t * (scores[j] - highest))
-                total += p
-                first += p * scores[j]
-                second += p * scores[j] * scores[j]
-            mean = first / total
-            gradient += weights[g] * (mean - own)
-            curvature += weights[g] * max(0.0, second / total - mean * mean)
-        new = max(LOWEST_TEMPERATURE, min(4.0 * t, max(0.25 * t, t - gradient / curvature)))
-        if abs(new - t) <= 1e-12 * t:
-            return new
-        t = new
-    return t
+        # A ridge far below rounding of what is known keeps the system regular where both scores are the same.
+        a = curvature[0] * (1.0 + 1e-9) + TINY
+        b, d = curvature[1], curvature[2] * (1.0 + 1e-9) + TINY
+        if is_free[0] and is_free[1]:
+            determinant = a * d - b * b
+            step[0] = (b * gradient[1] - d * gradient[0]) / determinant
+            step[1] = (b * gradient[0] - a * gradient[1]) / determinant
+        else:
+            step[0] = -gradient[0] / a if is_free[0] else 0.0
+            step[1] = -gradient[1] / d if is_free[1] else 0.0
+        if -(step[0] * gradient[0] + step[1] * gradient[1]) <= 1e-14 * (1.0 + abs(loss)):
+            break
+        length, improved = 1.0, False
+        for _ in range(MAX_HALVINGS):
+            trial[:] = best + length * step
+            new = _loss_of_weights(start, first, second, is_own, weights, usual, pull, trial, gradient, curvature)
+            if new < loss:
+                improved = True
+                break
+            length *= 0.5
+        if not improved:
+            break
+        best[:], loss = trial, new
+    return best
+
+
+@compiled
+def _loss_of_weights(start, first, second, is_own, weights, usual, pull, blend, gradient, curvature):
+    """Return the loss, and fill its gradient and the curvatures tt, tu and uu."""
+    loss = 0.0
+    for m in range(2):
+        away = blend[m] - usual[m]
+        loss += 0.5 * pull[m] * away * away
+        gradient[m] = pull[m] * away
+        curvature[2 * m] = pull[m]
+    curvature[1] = 0.0
+    t, u = blend
+    for g in range(weights.shape[0]):
+        if weights[g] == 0.0:
+            continue
+        highest, own, own_first, own_second = -np.inf, 0.0, 0.0, 0.0
+        for j in range(start[g], start[g + 1]):
+            score = t * first[j] + u * second[j]
+            highest = max(highest, score)
+            if is_own[j]:
+                own, own_first, own_second = score, first[j], second[j]
+        total, sum_a, sum_b, sum_aa, sum_ab, sum_bb = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(start[g], start[g + 1]):
+            # Differences to the own entry, so that scores of any level keep their precision.
+            a, b = first[j] - own_first, second[j] - own_second
+            p = np.exp(t * first[j] + u * second[j] - highest)
+            total += p
+            sum_a += p * a
+            sum_b += p * b
+            sum_aa += p * a * a
+            sum_ab += p * a * b
+            sum_bb += p * b * b
+        mean_a, mean_b = sum_a / total, sum_b / total
+        loss += weights[g] * (highest + np.log(total) - own)
+        gradient[0] += weights[g] * mean_a
+        gradient[1] += weights[g] * mean_b
+        curvature[0] += weights[g] * max(0.0, sum_aa / total - mean_a * mean_a)
+        curvature[1] += weights[g] * (sum_ab / total - mean_a * mean_b)
+        curvature[2] += weights[g] * max(0.0, sum_bb / total - mean_b * mean_b)
+    return loss

@@ -13,23 +13,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
 from margintree.class_tree import ClassTree
 from margintree.prediction.decider import Decider, pairs_by_class
 from margintree.prediction.linear_tree import Sigmoids
-from margintree.prediction.ranker import Ranker, path_candidates
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import KernelClassifier, NodeClassifier
+from margintree.solvers.row_keys import row_keys
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training import defaults
 from margintree.training.defaults import Candidate, Wanted
-from margintree.training.folds import deal, row_keys
-from margintree.training.held_out import HeldOut, Mask, Rows, TreeModel, hold_out
+from margintree.training.folds import deal
+from margintree.training.held_out import HeldOut, Mask, Rows, hold_out
 from margintree.training.machines import Trainer
 from margintree.training.pair_machines import pairs_that_meet, train_pairs
 from margintree.training.rest_machines import Lists, ListTrainer, train_against_all
 from margintree.training.softmax_machines import RowLists, SoftmaxTrainer
+from margintree.training.validation import Asked, Result, result_of, weighed_decider
 
 Index = npt.NDArray[np.int64]
 
@@ -102,12 +102,12 @@ def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threa
     results: dict[Candidate, Result] = {}
     for candidate in tried:
         if not is_hopeless(candidate, results):
-            results[candidate] = Result.of([one.result(candidate) for one in rounds])
+            results[candidate] = result_of([one.asked(candidate) for one in rounds], n_threads)
     chosen, records = choose(results)
     # With many classes the machines of the candidates would be most of the memory of a fit.
     rounds.clear()
     decider, machines = Round(trainer, everything, nobody, wanted, n_threads).decider(chosen)
-    decider = replace(decider, slope=results[chosen].scores.slope())
+    decider = weighed_decider(decider, results[chosen].slope, results[chosen].path_weight)
     of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
     numbered = [replace(machine, row_index=rows.original[machine.row_index]) for machine in of_kernel]
     return Decision(everything.sigmoids, decider, numbered, chosen, records)
@@ -131,11 +131,12 @@ def enough_of(masks: list[Mask], n_rows: int) -> list[Mask]:
     return [mask for mask, count in zip(masks, before[:-1], strict=True) if count < n_rows]
 
 
-def is_hopeless(candidate: Candidate, results: "dict[Candidate, Result]") -> bool:
+def is_hopeless(candidate: Candidate, results: dict[Candidate, Result]) -> bool:
     """Return whether the same decider is clearly behind with fewer finalists or a smaller C already."""
 
-    def kind(one: Candidate) -> tuple[str, float, float]:
-        return one.decide, one.offset_scale, one.path_weight
+    def kind(one: Candidate) -> tuple[str, str, float, bool, bool]:
+        # Without any C machines are what they start from, which says little of those that learn.
+        return one.decide, one.loss, one.offset_scale, one.follows_paths, one.cost_factor > 0.0
 
     known = {one: result for one, result in results.items() if kind(one) == kind(candidate) and result.importance.any()}
     if not known:
@@ -145,19 +146,19 @@ def is_hopeless(candidate: Candidate, results: "dict[Candidate, Result]") -> boo
     return loss > defaults.CLEARLY_BEHIND * error
 
 
-def best_of(results: "dict[Candidate, Result]") -> "Result":
+def best_of(results: dict[Candidate, Result]) -> Result:
     """Return the result with the highest accuracy."""
     return max(results.values(), key=lambda result: result.accuracy)
 
 
-def choose(results: "dict[Candidate, Result]") -> tuple[Candidate, list[CandidateRecord]]:
+def choose(results: dict[Candidate, Result]) -> tuple[Candidate, list[CandidateRecord]]:
     """Return the cheapest candidate that is as good as the best, and a record of all.
 
     Of candidates that cost the same the more accurate one is taken.
     """
-    usual = max(results, key=lambda one: (one.decide == "rest" and one.offset_scale == 0.0, one.n_finalists))
+    usual = max(results, key=defaults.rank_without_validation)
     if not results[usual].importance.any():
-        # No row can tell, as with one row per class: one-vs-rest, or with a kernel one-vs-one, is what is usually done.
+        # No row can tell, as with one row per class.
         return usual, []
     best = best_of(results)
     behind = {one: best.gain_over(result) for one, result in results.items()}
@@ -177,59 +178,6 @@ def choose(results: "dict[Candidate, Result]") -> tuple[Candidate, list[Candidat
         )
         for one, result in results.items()
     ]
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """What a candidate makes of validation rows, and the scores that its slope is fitted to."""
-
-    is_right: Mask
-    importance: Array
-    n_evaluations: Array
-    scores: "Scores"
-
-    @classmethod
-    def of(cls, parts: "Sequence[Result]") -> "Result":
-        """Return the result on several parts of the rows."""
-        if not parts:
-            return cls(np.empty(0, dtype=np.bool_), np.empty(0), np.empty(0), Scores())
-        return cls(
-            np.concatenate([part.is_right for part in parts]),
-            np.concatenate([part.importance for part in parts]),
-            np.concatenate([part.n_evaluations for part in parts]),
-            Scores([piece for part in parts for piece in part.scores.parts]),
-        )
-
-    @property
-    def accuracy(self) -> float:
-        """The share of rows that are right."""
-        total = self.importance.sum()
-        return float(self.importance @ self.is_right / total) if total else 0.0
-
-    def gain_over(self, other: "Result") -> tuple[float, float]:
-        """Return the difference in accuracy on the same rows, and its standard error."""
-        difference = self.importance * (self.is_right.astype(float) - other.is_right)
-        total = self.importance.sum()
-        return float(difference.sum() / total), float(np.linalg.norm(difference) / total)
-
-
-class Scores:
-    """Scores in groups, one of each being that of the own class of a row.
-
-    A group has the scores of all finalists or, for pairs, that of the own class against an opponent, and zero. A part
-    is the lengths of its groups, the scores, which of them are of the own class, and the weights of the groups.
-    """
-
-    def __init__(self, parts: "Sequence[tuple[Index, Array, Mask, Array]]" = ()) -> None:
-        self.parts = list(parts)
-
-    def slope(self) -> float:
-        """Return the factor of the scores whose softmax makes the own classes most likely."""
-        if not self.parts:
-            return 1.0
-        lengths, scores, is_own, weights = (np.concatenate(column) for column in zip(*self.parts, strict=True))
-        start = np.concatenate([[0], np.cumsum(lengths)])
-        return float(kernels.sigmoids.fit_temperature(start, scores, is_own, weights))
 
 
 class Round:
@@ -258,26 +206,16 @@ class Round:
             facts = {"pair_start": start, "pair_other": other}
         elif candidate.decide == "rest":
             machines, path_weight = self._machines_against_the_rest(
-                replace(candidate, n_finalists=defaults.LISTED, gap=defaults.LIST_GAP, path_weight=0.0)
+                replace(candidate, n_finalists=defaults.LISTED, gap=defaults.LIST_GAP, follows_paths=True)
             )
-            facts = {"path_weight": path_weight + candidate.path_weight}
+            facts = {"path_weight": path_weight}
         decider = self.held_out.rows.decider(candidate.decide, machines, **facts)
         return decider, machines if isinstance(machines, list) else []
 
-    def result(self, candidate: Candidate) -> Result:
-        """Let a candidate classify the validation rows."""
-        rows, asked = self.held_out.rows, self.validation
+    def asked(self, candidate: Candidate) -> Asked:
+        """Return the decider of a candidate with the validation rows that it is asked about."""
         decider, machines = self.decider(candidate)
-        parts = list(self.held_out.parts(asked, machines))
-        scores = self._scores(decider, candidate, parts)
-        decider = replace(decider, slope=scores.slope())
-        label, count = np.empty(len(asked), dtype=np.int64), np.empty(len(asked))
-        for held_out, model in parts:
-            width = candidate.beam(self._wanted.width)
-            ranker = Ranker(model, decider, width, candidate.gap, candidate.n_finalists)
-            best, _, count[held_out] = ranker.top(rows.training_set.take(held_out), 1, self._n_threads)
-            label[held_out] = best[:, 0]
-        return Result((label == rows.classes)[asked], self.held_out.counted[asked], count[asked], scores)
+        return Asked(self.held_out, self.validation, candidate, self._wanted.width, decider, machines)
 
     def _train_pairs(self, candidate: Candidate) -> tuple[list[NodeClassifier] | WeightTable, Index, Index]:
         """Train machines between all classes that meet, or between those that the validation rows ask for."""
@@ -317,9 +255,9 @@ class Round:
         """Return the machine of each class, and the weight that the path has beside them already."""
         if candidate not in self._machines:
             training_set = self.trainer.training_set
-            if defaults.learns_from_all(training_set):
+            if candidate.loss == "squared_hinge" and defaults.learns_from_all(training_set):
                 trained = self._against_all(candidate)
-            elif defaults.is_dense(training_set):
+            elif candidate.loss == "log":
                 tol = max(self.trainer.tol, defaults.FOLD_TOL)
                 trained = self._by_softmax.train(candidate.cost_factor, tol, self.trainer.max_iter)
             else:
@@ -353,34 +291,8 @@ class Round:
     def _by_softmax(self) -> SoftmaxTrainer:
         rows, training_set = self.held_out.rows, self.trainer.training_set
         assert isinstance(training_set, LinearTrainingSet)
-        lists = self._lists_of_all(partial(RowLists.of, rows.classes))
+        if defaults.learns_from_all(training_set):
+            lists = RowLists.of_all(rows.classes, training_set.n_classes)
+        else:
+            lists = self._lists_of_all(partial(RowLists.of, rows.classes))
         return SoftmaxTrainer.of(training_set, lists, self._importance, rows.order)
-
-    def _scores(self, decider: Decider, candidate: Candidate, parts: Sequence[tuple[Index, TreeModel]]) -> Scores:
-        """Return what the decider says of the finalists of the validation rows; nothing where paths decide."""
-        rows, found = self.held_out.rows, Scores()
-        for held_out, model in parts if decider.kind != "paths" else ():
-            own, X, weight = rows.classes[held_out], rows.training_set.take(held_out), rows.importance[held_out]
-            limits = (candidate.beam(self._wanted.width), candidate.gap, candidate.n_finalists)
-            finalists, path = path_candidates(model, X, *limits)
-            row, place = np.nonzero((finalists >= 0) & (finalists == own[:, None]).any(axis=1, keepdims=True))
-            class_ = finalists[row, place]
-            if decider.kind == "rest":
-                value = deciding_values(model, decider, X, row, class_) + decider.path_weight * path[row, place]
-                lengths = np.bincount(row, minlength=len(own))
-                found.parts.append((lengths, value, class_ == own[row], np.where(lengths > 0, weight, 0.0)))
-                continue
-            machine, sign = decider.machines_between(own[row], class_)
-            row, machine, sign = row[machine >= 0], machine[machine >= 0], sign[machine >= 0]
-            value = np.column_stack([sign * deciding_values(model, decider, X, row, machine), np.zeros(len(row))])
-            found.parts.append((np.full(len(row), 2), value.ravel(), np.tile([True, False], len(row)), weight[row]))
-        return found
-
-
-def deciding_values(model: TreeModel, decider: Decider, X: Any, row: Index, machine: Index) -> Array:
-    """Return the values of deciding machines for rows of X, which come sorted."""
-    result = np.empty(len(row))
-    for first, last, rows, forest in model.blocks(X):
-        part = slice(*np.searchsorted(row, [first, last]))
-        kernels.ranking.machine_values(rows, row[part] - first, machine[part], decider.arrays(forest), result[part])
-    return result

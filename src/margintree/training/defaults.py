@@ -23,9 +23,12 @@ class Candidate:
         Most finalists of a row.
     gap : float
         Largest difference of log path probabilities between finalists.
-    offset_scale, cost_factor, path_weight : float
-        Of machines against the rest: how far they rely on the offset that they start from, the factor of their C, and
-        the weight of the path beside them.
+    offset_scale, cost_factor : float
+        Of machines against the rest: how far they rely on the offset that they start from, and the factor of their C.
+    loss : {"squared_hinge", "log"}
+        Of machines against the rest: each by itself, or all classes of a list in one logistic regression.
+    follows_paths : bool
+        Whether the path counts beside the machines; its weight is fitted to the validation rows.
     """
 
     decide: str
@@ -33,7 +36,8 @@ class Candidate:
     gap: float
     offset_scale: float = 0.0
     cost_factor: float = 1.0
-    path_weight: float = 0.0
+    loss: str = "squared_hinge"
+    follows_paths: bool = True
 
     def beam(self, asked: int) -> int:
         """Return the width of the beam, given the one that is asked for; 0 has no beam.
@@ -59,26 +63,27 @@ PATHS = Candidate("paths", 10, GAP)
 # 5. Pairs decide among three finalists, or among eight; with a kernel always among eight, since to try both takes
 # longer than the machines themselves, and three were nowhere better.
 PAIRS, MORE_PAIRS = Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0)
-# 6. One class against the rest has liblinear's C, which is twice ours, and may take the path into account. Machines
-# that learn from lists may start from an offset, or have a larger C. Their lists reach further than the finalists of
-# a prediction: beyond the gap, too, a machine must know what is not of its class. For dense rows the classes on a list
-# compete in one logistic regression, and its finalists may be as many as such lists hold, or more.
-REST = (Candidate("rest", 20, GAP, cost_factor=2.0), Candidate("rest", 20, GAP, cost_factor=2.0, path_weight=0.2))
+# 6. One class against the rest has liblinear's C, which is twice ours. Machines that learn from lists may start from an
+# offset, or have a larger C. Their lists reach further than the finalists of a prediction: beyond the gap, too, a
+# machine must know what is not of its class. Dense rows have logistic regression that starts from discriminant
+# analysis, too; with no C at all it is that.
+REST = (
+    Candidate("rest", 20, GAP, cost_factor=2.0, follows_paths=False),
+    Candidate("rest", 20, GAP, cost_factor=2.0),
+)
 REST_FROM_OFFSET = Candidate("rest", 20, GAP, offset_scale=1.25)
 REST_WITH_LARGE_C = Candidate("rest", 20, GAP, cost_factor=16.0)
 LISTED, LISTED_OF_DENSE, LIST_GAP = 20, 50, 2.0 * GAP
-SOFTMAX = tuple(
-    Candidate("rest", size, gap, offset_scale=1.0, cost_factor=cost)
-    for cost in (1.0, 8.0)
-    for size, gap in ((LISTED, GAP), (50, 2.0 * GAP), (100, 3.0 * GAP))
-)
-# The rest are all other rows, and all classes are finalists, while a pass over them takes no more products than this.
-WORK_OF_ALL = 2**26
+LOGISTIC = tuple(Candidate("rest", 20, GAP, cost_factor=cost, loss="log") for cost in (0.0, 1.0, 8.0))
+MORE_FINALISTS = ((20, GAP), (50, 2.0 * GAP), (100, 3.0 * GAP))
+# The rest are all other rows, and all classes are finalists, while a pass over them takes no more products than this;
+# those of dense rows are so much faster.
+WORK_OF_ALL, DENSE_SPEED = 2**26, 8
 # 7. Folds are validation rows in turn, until there are enough of them to tell good from bad. Where machines learn from
 # lists, validation rows are left out of the machines that make the lists, too: a seventh of the rows at a time.
 PARTS, VALIDATION_ROWS, MOST_VALIDATION_ROWS = 7, 1000, 2500
-# 8. Paths alone are nowhere better than pairs, which ask one machine more. With a kernel, machines against the rest
-# take most time and are nowhere the best. Two classes need no decider.
+# 8. Paths alone are nowhere better than pairs, which ask one machine more and weigh the path beside them. With a
+# kernel, machines against the rest take most time and are nowhere the best. Two classes need no decider.
 DECIDERS, DECIDERS_OF_KERNELS, DECIDERS_OF_TWO = ("pairs", "rest"), ("pairs",), ("paths",)
 
 
@@ -102,7 +107,7 @@ def number_of_folds(wanted: Wanted, n_rows: int) -> int:
 def learns_from_all(training_set: TrainingSet) -> bool:
     """Return whether machines against the rest learn from all rows, not from lists."""
     X = training_set.X
-    n_values = X.size if isinstance(X, np.ndarray) else X.nnz
+    n_values = X.size / DENSE_SPEED if isinstance(X, np.ndarray) else X.nnz
     return bool(n_values * training_set.n_classes <= WORK_OF_ALL)
 
 
@@ -116,14 +121,30 @@ def number_of_parts(n_rows: int) -> int:
     return min(PARTS, math.ceil(VALIDATION_ROWS * PARTS / n_rows))
 
 
+def rank_without_validation(candidate: Candidate) -> tuple[bool, bool, int]:
+    """Return what makes a candidate the choice where no row can tell.
+
+    Logistic regression where rows are dense, else one-vs-rest, with a kernel one-vs-one, among most finalists.
+    """
+    is_logistic = candidate.loss == "log" and candidate.cost_factor == 1.0
+    return is_logistic, candidate.decide == "rest" and candidate.offset_scale == 0.0, candidate.n_finalists
+
+
+def against_the_rest(training_set: TrainingSet) -> list[Candidate]:
+    """Return the candidates with one machine per class."""
+    n_classes = training_set.n_classes
+    if learns_from_all(training_set):
+        logistic = LOGISTIC if is_dense(training_set) else ()
+        flat = [replace(one, n_finalists=n_classes, follows_paths=False) for one in (*logistic, REST[0])]
+        return [*flat, REST[1]]
+    if is_dense(training_set):
+        return [replace(one, n_finalists=size, gap=gap) for one in LOGISTIC for size, gap in MORE_FINALISTS]
+    return [REST_FROM_OFFSET, REST[1], REST_WITH_LARGE_C] if training_set.function is None else [REST[1]]
+
+
 def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:
     """Return what cross-validation chooses from."""
     n_classes, is_linear = training_set.n_classes, training_set.function is None
-    rest: tuple[Candidate, ...] = (REST_FROM_OFFSET, *REST, REST_WITH_LARGE_C) if is_linear else REST
-    if is_dense(training_set):
-        rest = SOFTMAX
-    if learns_from_all(training_set):
-        rest = (replace(REST[0], n_finalists=n_classes), REST[1])
     names: tuple[str, ...] = DECIDERS if is_linear else DECIDERS_OF_KERNELS
     if wanted.decide != "auto":
         names = (wanted.decide,)
@@ -131,7 +152,7 @@ def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:
         names = DECIDERS_OF_TWO
     pairs = (PAIRS,) if is_linear else ()
     # What costs most to train comes last, and may not be tried at all.
-    found = [one for one in (PATHS, *pairs, *rest, MORE_PAIRS) if one.decide in names]
+    found = [one for one in (PATHS, *pairs, *against_the_rest(training_set), MORE_PAIRS) if one.decide in names]
     if wanted.n_finalists is not None:
         found = [replace(one, n_finalists=wanted.n_finalists) for one in found]
     if wanted.gap is not None:

@@ -6,19 +6,13 @@ smallest one are such rows: one of weight 3 is dealt as three. Other weights onl
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from margintree.solvers.solution import Array
-from margintree.solvers.training_set import pieces
 
 Index = npt.NDArray[np.int64]
-
-# Odd numbers of 64 bits, drawn once and for all.
-_DRAWN = np.random.default_rng(20200229).integers(0, 2**63, 2, dtype=np.uint64) * 2 + 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,36 +55,3 @@ def _units(weight: Array) -> Index:
     multiple = weight / weight.min()
     whole = np.rint(multiple)
     return whole.astype(np.int64) if np.allclose(multiple, whole, rtol=1e-9) else np.ones(len(weight), dtype=np.int64)
-
-
-def row_keys(X: Any, *, pairwise: bool = False) -> npt.NDArray[np.uint64]:
-    """Return a number for each row that follows from its content, the same for a dense and for a sparse row.
-
-    Of a matrix of kernel values the set of values in a row counts, which neither other rows that repeat nor their
-    order change.
-    """
-    if pairwise:
-        return np.array([_mixed(_bits(np.unique(row + 0.0))).sum() for row in X], dtype=np.uint64)
-    if sp.issparse(X):
-        terms = _terms(X.data, X.indices)
-        total = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms)])
-        return _mixed(total[X.indptr[1:]] - total[X.indptr[:-1]])
-    columns = np.arange(X.shape[1])
-    sums = [_terms(X[piece], columns).sum(axis=1) for piece in pieces(np.arange(len(X)), X)]
-    return _mixed(np.concatenate(sums))
-
-
-def _terms(values: npt.NDArray[Any], columns: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Return what each stored value adds to the key of its row; a zero adds nothing, stored or not."""
-    return np.where(values == 0.0, np.uint64(0), _mixed(_bits(values + 0.0) + _mixed(columns.astype(np.uint64))))
-
-
-def _bits(values: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    return np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
-
-
-def _mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Scatter 64-bit numbers; sums and products come round at 2^64."""
-    numbers = (numbers ^ (numbers >> np.uint64(31))) * _DRAWN[0]
-    numbers = (numbers ^ (numbers >> np.uint64(29))) * _DRAWN[1]
-    return numbers ^ (numbers >> np.uint64(32))

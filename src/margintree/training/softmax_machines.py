@@ -17,11 +17,10 @@ from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet, Moments, pieces
 
 Index = npt.NDArray[np.int64]
-Mask = npt.NDArray[np.bool_]
 Single = npt.NDArray[np.float32]
 
 # Two weights are fitted, for which so many rows are enough.
-BLEND_ROWS, BLEND_STEPS = 2**13, 30
+BLEND_ROWS = 2**13
 # Strength of the pull towards the weight of discriminant analysis, in rows.
 PULL = 1e-3
 # Directions in which classes vary less than by this part of what the rows do are taken to vary so much.
@@ -38,12 +37,12 @@ class ClassMetric:
     variance: float = 1.0
 
     @classmethod
-    def of(cls, training_set: LinearTrainingSet, classes: Index, counted: Mask) -> "ClassMetric":
-        """Shrink the covariance within the classes as Ledoit and Wolf (2004), without the rows that do not count.
+    def of(cls, training_set: LinearTrainingSet, classes: Index, importance: Array) -> "ClassMetric":
+        """Shrink the covariance within the classes as Ledoit and Wolf (2004), without the rows of no importance.
 
         Lengths stay those of the rows, on average, so that C keeps its meaning.
         """
-        X, n_classes = training_set.X, training_set.n_classes
+        X, n_classes, counted = training_set.X, training_set.n_classes, importance > 0.0
         weight = np.where(counted, training_set.sample_weight, 0.0)
         taken = np.flatnonzero(counted)
         moments = training_set.moments if counted.all() else Moments.of(training_set, taken)
@@ -59,7 +58,7 @@ class ClassMetric:
             rows = training_set.take(piece) - (centre + means[classes[piece]]).astype(X.dtype)
             fourth += float(weight[piece] @ np.einsum("ij,ij->i", rows, rows).astype(np.float64) ** 2)
         covariance = (moments.scatter - (means * of_class[:, None]).T @ means) / total
-        values, vectors = eigh(shrunk(covariance, fourth / total, total))
+        values, vectors = eigh(shrunk(covariance, fourth / total, float(importance.sum())))
         of_rows = float(np.trace(moments.scatter)) / total / X.shape[1]
         transform = vectors / np.sqrt(np.maximum(values, LEAST_VARIANCE * of_rows if of_rows > 0.0 else 1.0))
         variance = float(np.sum(transform * (moments.scatter @ transform)))
@@ -94,10 +93,22 @@ def add_by_class(sums: Array, classes: Index, rows: npt.NDArray[np.floating]) ->
 
 @dataclass(frozen=True, eq=False)
 class RowLists:
-    """For each row the classes in question and their path scores, the own class first; -1 fills a list."""
+    """For each row the classes in question and their path scores, the own class first; -1 fills a list.
+
+    Complete lists have all classes, and nothing of their paths.
+    """
 
     classes: npt.NDArray[np.int32]
     path_scores: Single
+    are_complete: bool = False
+
+    @classmethod
+    def of_all(cls, own: Index, n_classes: int) -> "RowLists":
+        """Return complete lists."""
+        classes = np.tile(np.arange(n_classes, dtype=np.int32), (len(own), 1))
+        classes[np.arange(len(own)), own] = 0
+        classes[:, 0] = own
+        return cls(classes, np.zeros(classes.shape, dtype=np.float32), are_complete=True)
 
     @classmethod
     def of(cls, own: Index, finalists: npt.NDArray[np.int32], scores: Single, own_score: Array) -> "RowLists":
@@ -130,11 +141,15 @@ class SoftmaxTrainer:
     cost: Array
     n_classes: int
 
+    @property
+    def _has_class_of_several_rows(self) -> bool:
+        return len(self.order) > len(np.unique(self.lists.classes[self.order, 0]))
+
     @classmethod
     def of(cls, training_set: LinearTrainingSet, lists: RowLists, importance: Array, order: Index) -> "SoftmaxTrainer":
         """Move the rows of a training set into the metric of its classes."""
         own = lists.classes[:, 0].astype(np.int64)
-        metric = ClassMetric.of(training_set, own, importance > 0.0)
+        metric = ClassMetric.of(training_set, own, importance)
         counted = order[importance[order] > 0.0]
         cost, n_classes = 1.0 / training_set.ridge, training_set.n_classes
         return cls(metric.rows(training_set), metric, lists, importance, counted, cost, n_classes)
@@ -147,8 +162,8 @@ class SoftmaxTrainer:
         del scores
         weights = np.zeros(means.shape, dtype=np.float32)
         intercepts = np.zeros(self.n_classes)
-        # With one row for each class, rows that were held out of it say nothing of rivals: the nearest mean decides.
-        if len(self.order) > len(np.unique(self.lists.classes[self.order, 0])):
+        # Lists of rows that are the only ones of their class, by machines that do not know it, say nothing of rivals.
+        if cost_factor > 0.0 and (self.lists.are_complete or self._has_class_of_several_rows):
             kernels.softmax_dual.solve(
                 *(self.Z, self.order, self.lists.classes.copy(), offsets, cost_factor * self.cost),
                 *(weights, intercepts, tol, max_iter),
@@ -176,66 +191,20 @@ class SoftmaxTrainer:
     def _blend(self, scores: Single) -> tuple[float, float]:
         """Return the weights of mean score and path score that make the own classes most likely; none is negative.
 
-        Rows that are the only ones of their class say nothing; where all are, means alone can be told.
+        Rows that are the only ones of their class say nothing. Where all are, there is no offset, unless lists leave
+        classes out: then the nearest mean decides.
         """
         n_rows_of_class = np.bincount(self.lists.classes[self.order, 0], minlength=self.n_classes)
         rows = self.order[n_rows_of_class[self.lists.classes[self.order, 0]] > 1][:BLEND_ROWS]
         if len(rows) == 0:
-            return 1.0, 0.0
+            return 0.0 if self.lists.are_complete else 1.0, 0.0
         is_listed = self.lists.classes[rows] >= 0
-        facts = [scores[rows].astype(np.float64), self.lists.path_scores[rows].astype(np.float64)]
-        differences = [np.where(is_listed, fact - fact[:, :1], 0.0) for fact in facts]
-        weight, used = self.importance[rows], [True, True]
-        while True:
-            blend = _conditional_logit(differences, is_listed, weight, used, 1.0 / self.metric.variance)
-            if min(blend) >= 0.0:
-                return blend
-            used[int(np.argmin(blend))] = False
-
-
-def _conditional_logit(
-    facts: list[Array], is_listed: npt.NDArray[np.bool_], weight: Array, used: list[bool], usual: float = 0.0
-) -> tuple[float, float]:
-    """Return the weights of the facts with the least log loss, by Newton's method; facts not in use get none.
-
-    Facts are differences to the own class, which is the first of each row. A little, the first weight
-    is drawn towards the ``usual`` one, that of discriminant analysis: where no row has a rival, nothing else is known.
-    """
-    blend, active = np.array([usual if used[0] else 0.0, 0.0]), np.flatnonzero(used)
-    pull = np.array([PULL / usual**2 if usual > 0.0 else 0.0, 0.0])
-
-    def loss_of(blend: Array) -> tuple[float, Array]:
-        score = np.where(is_listed, blend[0] * facts[0] + blend[1] * facts[1], -np.inf)
-        highest = score.max(axis=1, keepdims=True)
-        odds = np.exp(score - highest)
-        total = odds.sum(axis=1, keepdims=True)
-        drawn = 0.5 * float(pull @ (blend - [usual, 0.0]) ** 2)
-        return float(weight @ (highest + np.log(total))[:, 0]) + drawn, odds / total
-
-    loss, p = loss_of(blend)
-    for _ in range(BLEND_STEPS):
-        expected = [np.sum(p * fact, axis=1) for fact in facts]
-        gradient = np.array([weight @ e for e in expected]) + pull * (blend - [usual, 0.0])
-        curvature = np.array(
-            [
-                [weight @ (np.sum(p * a * b, axis=1) - e * f) for b, f in zip(facts, expected, strict=True)]
-                for a, e in zip(facts, expected, strict=True)
-            ]
-        )
-        curvature += np.diag(pull)
-        step = np.zeros(2)
-        # The ridge only keeps the step finite.
-        ridge = 1e-9 * max(float(np.trace(curvature)), 1e-300) * np.eye(len(active))
-        step[active] = -np.linalg.solve(curvature[np.ix_(active, active)] + ridge, gradient[active])
-        for _ in range(30):
-            trial = loss_of(blend + step)
-            if trial[0] <= loss:
-                break
-            step *= 0.5
-        else:
-            break
-        blend, gain = blend + step, loss - trial[0]
-        loss, p = trial
-        if gain <= 1e-9 * loss:
-            break
-    return float(blend[0]), float(blend[1])
+        start = np.concatenate([[0], np.cumsum(is_listed.sum(axis=1))])
+        facts = [fact[rows][is_listed].astype(np.float64) for fact in (scores, self.lists.path_scores)]
+        is_own = np.isin(np.arange(start[-1]), start[:-1])
+        usual = np.array([1.0 / self.metric.variance, 0.0])
+        # Where no row has a rival, nothing but discriminant analysis is known.
+        pull = np.array([PULL / usual[0] ** 2, 0.0])
+        is_free = np.array([True, not self.lists.are_complete])
+        found = kernels.sigmoids.fit_weights(start, *facts, is_own, self.importance[rows], usual, pull, is_free)
+        return float(found[0]), float(found[1])

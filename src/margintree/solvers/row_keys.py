@@ -1,0 +1,28 @@
+"""A number for each row that follows from its content.
+
+Rows sorted by it, and folds dealt by it, depend neither on the place of a row in the data nor on a seed.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import kernels
+from margintree.solvers.linear_rows import layout
+
+Keys = npt.NDArray[np.uint64]
+
+
+def row_keys(X: Any, *, pairwise: bool = False) -> Keys:
+    """Return a number for each row, the same for a dense and for a sparse row.
+
+    Of a matrix of kernel values the set of values in a row counts, which neither rows that repeat nor their order
+    change.
+    """
+    if pairwise:
+        kept = [np.unique(row) for row in X]
+        return np.concatenate([kernels.row_keys.of_dense(row[None, :], False) for row in kept])
+    rows = layout(X)
+    keys = kernels.row_keys.of_dense(rows[0], True) if len(rows) == 1 else kernels.row_keys.of_sparse(*rows)
+    return np.asarray(keys)

@@ -1,0 +1,164 @@
+"""What candidates make of validation rows: how many are right, at what cost, and how their scores are weighed.
+
+Scores of a decider become probabilities by two weights that make the own classes of the validation rows most likely:
+the slope of the machines' values, and the weight of the path score beside them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import kernels
+from margintree.prediction.decider import Decider
+from margintree.prediction.ranker import Ranker, path_candidates
+from margintree.solvers.classifier import NodeClassifier
+from margintree.solvers.solution import Array
+from margintree.training.defaults import Candidate
+from margintree.training.held_out import HeldOut, Mask, TreeModel
+
+Index = npt.NDArray[np.int64]
+
+# Strength of the pull towards a slope of 1 and a path weight of 0, in rows.
+PULL = 0.1
+LEAST_SLOPE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a candidate makes of validation rows."""
+
+    is_right: Mask
+    importance: Array
+    n_evaluations: Array
+    slope: float = 1.0
+    path_weight: float = 0.0
+
+    @property
+    def accuracy(self) -> float:
+        """The share of rows that are right."""
+        total = self.importance.sum()
+        return float(self.importance @ self.is_right / total) if total else 0.0
+
+    def gain_over(self, other: "Result") -> tuple[float, float]:
+        """Return the difference in accuracy on the same rows, and its standard error."""
+        difference = self.importance * (self.is_right.astype(float) - other.is_right)
+        total = self.importance.sum()
+        return float(difference.sum() / total), float(np.linalg.norm(difference) / total)
+
+
+# Lengths of groups of scores, two scores of each entry, whether it is that of the row's own class, weights of groups.
+Groups = tuple[Index, Array, Array, Mask, Array]
+
+
+class Asked:
+    """A decider that has not seen the validation rows, and the finalists of these."""
+
+    def __init__(
+        self,
+        held_out: HeldOut,
+        validation: Mask,
+        candidate: Candidate,
+        width: int,
+        decider: Decider,
+        machines: Sequence[NodeClassifier],
+    ) -> None:
+        self.held_out, self.validation, self.candidate, self.decider = held_out, validation, candidate, decider
+        self.width = candidate.beam(width)
+        self._parts = list(held_out.parts(validation, machines))
+        limits = (self.width, candidate.gap, candidate.n_finalists)
+        self._finalists = [
+            path_candidates(model, held_out.rows.training_set.take(rows), *limits)
+            for rows, model in (self._parts if decider.kind != "paths" else ())
+        ]
+
+    def _with_own_among_finalists(self) -> Iterator[tuple[Index, TreeModel, Index, Array]]:
+        """Yield rows whose own class is a finalist: others say nothing of the decider."""
+        for (rows, model), (finalists, path) in zip(self._parts, self._finalists, strict=True):
+            found = np.flatnonzero((finalists == self.held_out.rows.classes[rows][:, None]).any(axis=1))
+            if len(found):
+                yield rows[found], model, finalists[found], path[found]
+
+    def groups_of_pairs(self) -> Iterator[Groups]:
+        """Yield the value of the own class against each other finalist, and zero."""
+        for rows, model, finalists, _ in self._with_own_among_finalists():
+            own = self.held_out.rows.classes[rows]
+            row, place = np.nonzero(finalists >= 0)
+            machine, sign = self.decider.machines_between(own[row], finalists[row, place])
+            row, machine, sign = row[machine >= 0], machine[machine >= 0], sign[machine >= 0]
+            X = self.held_out.rows.training_set.take(rows)
+            value = np.column_stack([sign * deciding_values(model, self.decider, X, row, machine), np.zeros(len(row))])
+            weight, is_own = self.held_out.counted[rows][row], np.tile([True, False], len(row))
+            yield np.full(len(row), 2), value.ravel(), np.zeros(value.size), is_own, weight
+
+    def groups_of_finalists(self, decider: Decider) -> Iterator[Groups]:
+        """Yield what the decider says of the finalists, and what their paths say."""
+        for rows, model, finalists, path in self._with_own_among_finalists():
+            X, scores = self.held_out.rows.training_set.take(rows), path.copy()
+            for first, last, block, forest in model.blocks(X):
+                part = slice(first, last)
+                kernels.ranking.decided(block, decider.arrays(forest), finalists[part], scores[part])
+            listed = finalists >= 0
+            is_own = (finalists == self.held_out.rows.classes[rows][:, None])[listed]
+            weight = self.held_out.counted[rows]
+            yield listed.sum(axis=1), scores[listed], path[listed], is_own, weight
+
+    def labels(self, decider: Decider, n_threads: int) -> tuple[Mask, Array]:
+        """Return which of the validation rows are classified correctly, and the machines that were evaluated."""
+        rows, n_rows = self.held_out.rows, len(self.validation)
+        label, count = np.empty(n_rows, dtype=np.int64), np.empty(n_rows)
+        for held_out, model in self._parts:
+            ranker = Ranker(model, decider, self.width, self.candidate.gap, self.candidate.n_finalists)
+            best, _, count[held_out] = ranker.top(rows.training_set.take(held_out), 1, n_threads)
+            label[held_out] = best[:, 0]
+        return (label == rows.classes)[self.validation], count[self.validation]
+
+
+def result_of(asked: Sequence[Asked], n_threads: int) -> Result:
+    """Weigh the scores of a candidate by all validation rows, and let it classify them."""
+    if not asked:
+        return Result(np.empty(0, dtype=np.bool_), np.empty(0), np.empty(0))
+    kind, follows_paths = asked[0].decider.kind, asked[0].candidate.follows_paths
+    slope, path_weight = 1.0, 0.0
+    if kind == "pairs":
+        slope, _ = weights_of([groups for one in asked for groups in one.groups_of_pairs()], (True, False))
+    if kind != "paths":
+        plain = [replace(one.decider, slope=slope) for one in asked]
+        groups = [part for one, decider in zip(asked, plain, strict=True) for part in one.groups_of_finalists(decider)]
+        found, path_weight = weights_of(groups, (kind == "rest", follows_paths))
+        slope *= found
+    weighed = [weighed_decider(one.decider, slope, path_weight) for one in asked]
+    right, counts = zip(*(one.labels(d, n_threads) for one, d in zip(asked, weighed, strict=True)), strict=True)
+    importance = [one.held_out.counted[one.validation] for one in asked]
+    return Result(np.concatenate(right), np.concatenate(importance), np.concatenate(counts), slope, path_weight)
+
+
+def weighed_decider(decider: Decider, slope: float, path_weight: float) -> Decider:
+    """Return the decider with its slope, and with the path weight beside the one that it may have already."""
+    if decider.kind == "rest":
+        # Here the slope multiplies both.
+        path_weight = decider.path_weight + path_weight / slope
+    return replace(decider, slope=slope, path_weight=path_weight)
+
+
+def weights_of(groups: Sequence[Groups], is_free: tuple[bool, bool]) -> tuple[float, float]:
+    """Return the weights of two scores whose softmax makes the own classes most likely."""
+    if not groups:
+        return 1.0, 0.0
+    lengths, first, second, is_own, weights = (np.concatenate(column) for column in zip(*groups, strict=True))
+    start = np.concatenate([[0], np.cumsum(lengths)])
+    pull, usual = np.full(2, PULL), np.array([1.0, 0.0])
+    slope, path_weight = kernels.sigmoids.fit_weights(
+        start, first, second, is_own, weights, usual, pull, np.array(is_free)
+    )
+    return max(float(slope), LEAST_SLOPE), float(path_weight)
+
+
+def deciding_values(model: TreeModel, decider: Decider, X: object, row: Index, machine: Index) -> Array:
+    """Return the values of deciding machines for rows of X, which come sorted."""
+    result = np.empty(len(row))
+    for first, last, rows, forest in model.blocks(X):
+        part = slice(*np.searchsorted(row, [first, last]))
+        kernels.ranking.machine_values(rows, row[part] - first, machine[part], decider.arrays(forest), result[part])
+    return result
