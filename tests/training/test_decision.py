@@ -237,6 +237,7 @@ def test_machines_learn_from_lists_where_a_pass_over_all_rows_takes_too_many_pro
     of_dense = [replace(one, n_finalists=min(n, 30), gap=gap) for one in LOGISTIC for n, gap in MORE_FINALISTS]
     rest = of_dense if make is np.asarray else [REST_FROM_OFFSET, REST[1], REST_WITH_LARGE_C]
     assert candidates(ANYTHING, rows) == [PAIRS, *rest, MORE_PAIRS]
+    monkeypatch.setattr(defaults, "WORK_OF_ALL", 0)
     assert candidates(replace(ANYTHING, decide="rest"), training_set_of(30, "rbf")) == [REST[1]]
 
 
