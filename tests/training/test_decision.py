@@ -38,6 +38,7 @@ from margintree.training.folds import deal
 from margintree.training.held_out import Rows
 from margintree.training.validation import Result, result_of, weights_of
 
+REST_WITH_PATH = replace(REST, weighs_path=True)
 ANYTHING = Wanted("auto", None, None, None, 10, 0.1)
 DECIDERS = ["paths", "pairs", "rest"]
 
@@ -60,7 +61,7 @@ def result(wrong, cost, importance=None, n_rows=100):
     return Result(~np.isin(np.arange(n_rows), wrong), importance, np.full(n_rows, float(cost)))
 
 
-@pytest.mark.parametrize(("enough", "expected"), [(0.4, MORE_PAIRS), (0.5, REST[0]), (1.0, PAIRS), (1.5, PATHS)])
+@pytest.mark.parametrize(("enough", "expected"), [(0.4, MORE_PAIRS), (0.5, REST), (1.0, PAIRS), (1.5, PATHS)])
 def test_the_cheapest_within_so_many_standard_errors_of_the_best_is_chosen(monkeypatch, enough, expected):
     monkeypatch.setattr(defaults, "ENOUGH", enough)
     results = {
@@ -69,7 +70,7 @@ def test_the_cheapest_within_so_many_standard_errors_of_the_best_is_chosen(monke
         # Behind on two rows and ahead on one: one against the root of three.
         PAIRS: result([0, 3, 4], 7),
         # Behind on three rows and ahead on two: one against the root of five.
-        REST[0]: result([3, 4, 5], 9),
+        REST: result([3, 4, 5], 9),
         MORE_PAIRS: result([0, 1], 20),
     }
     chosen, records = choose(results)
@@ -108,8 +109,8 @@ def test_without_a_validation_row_there_is_no_choice_to_record():
 
 @pytest.mark.parametrize("importance", [np.zeros(100), None], ids=["no row", "all rows"])
 def test_where_no_row_can_tell_one_against_the_rest_or_most_pairs_decide(importance):
-    tried = [PAIRS, REST_FROM_OFFSET, REST[0], MORE_PAIRS]
-    expected = [REST[0], MORE_PAIRS] if importance is not None else [PAIRS, PAIRS]
+    tried = [PAIRS, REST_FROM_OFFSET, REST, MORE_PAIRS]
+    expected = [REST, MORE_PAIRS] if importance is not None else [PAIRS, PAIRS]
     for some, one in zip((tried, [PAIRS, MORE_PAIRS]), expected, strict=True):
         results = {candidate: result([], cost, importance) for cost, candidate in enumerate(some)}
         chosen, records = choose(results)
@@ -147,17 +148,17 @@ def test_wide_pairs_are_hopeless_where_narrow_ones_are_clearly_behind(n_behind, 
     # So many rows behind, against twice the root of as many.
     results = {PATHS: result([0], 5), PAIRS: result(np.arange(n_behind + 1), 7)}
     assert is_hopeless(MORE_PAIRS, results) == expected
-    assert not is_hopeless(REST[0], results)
+    assert not is_hopeless(REST, results)
     assert not is_hopeless(MORE_PAIRS, {PATHS: results[PATHS]})
 
 
 def test_a_larger_c_is_hopeless_where_the_same_machines_with_a_smaller_one_are_clearly_behind():
-    behind = {PAIRS: result([0], 5), REST[1]: result(np.arange(6), 7)}
+    behind = {PAIRS: result([0], 5), REST: result(np.arange(6), 7)}
     assert is_hopeless(REST_WITH_LARGE_C, behind)
-    # Machines that start from an offset, or have no path beside them, are others.
+    # Machines that start from an offset, or have the path beside them, are others.
     assert not is_hopeless(REST_FROM_OFFSET, behind)
-    assert not is_hopeless(REST[0], behind)
-    assert not is_hopeless(REST_WITH_LARGE_C, {**behind, REST[1]: result(np.arange(4), 7)})
+    assert not is_hopeless(REST_WITH_PATH, behind)
+    assert not is_hopeless(REST_WITH_LARGE_C, {**behind, REST: result(np.arange(4), 7)})
 
 
 def test_a_larger_c_is_hopeless_for_as_many_finalists_as_are_clearly_behind_with_a_smaller_one():
@@ -194,16 +195,16 @@ def training_set_of(n_classes, kernel="linear", make=np.asarray):
 
 
 def test_pairs_and_machines_against_the_rest_are_tried_with_the_linear_kernel():
-    flat = [replace(one, n_finalists=30, follows_paths=False) for one in (*LOGISTIC, REST[0])]
-    assert candidates(ANYTHING, training_set_of(30)) == [PAIRS, *flat, REST[1], MORE_PAIRS]
+    flat = [replace(one, n_finalists=30) for one in (*LOGISTIC, REST)]
+    assert candidates(ANYTHING, training_set_of(30)) == [PAIRS, *flat, REST_WITH_PATH, MORE_PAIRS]
     # Logistic regression in the metric of the classes is for dense rows.
-    assert candidates(ANYTHING, training_set_of(30, make=sp.csr_array)) == [PAIRS, flat[-1], REST[1], MORE_PAIRS]
+    assert candidates(ANYTHING, training_set_of(30, make=sp.csr_array)) == [PAIRS, flat[-1], REST_WITH_PATH, MORE_PAIRS]
 
 
 def test_pairs_among_many_are_tried_with_a_kernel_and_others_only_on_demand():
     assert candidates(ANYTHING, training_set_of(30, "rbf")) == [MORE_PAIRS]
     demanded = replace(ANYTHING, decide="rest")
-    assert candidates(demanded, training_set_of(30, "rbf")) == [replace(REST[0], n_finalists=30), REST[1]]
+    assert candidates(demanded, training_set_of(30, "rbf")) == [replace(REST, n_finalists=30), REST_WITH_PATH]
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -235,10 +236,10 @@ def test_machines_learn_from_lists_where_a_pass_over_all_rows_takes_too_many_pro
     monkeypatch.setattr(defaults, "WORK_OF_ALL", work - 1)
     assert not learns_from_all(rows)
     of_dense = [replace(one, n_finalists=min(n, 30), gap=gap) for one in LOGISTIC for n, gap in MORE_FINALISTS]
-    rest = of_dense if make is np.asarray else [REST_FROM_OFFSET, REST[1], REST_WITH_LARGE_C]
+    rest = of_dense if make is np.asarray else [REST_FROM_OFFSET, REST, REST_WITH_LARGE_C]
     assert candidates(ANYTHING, rows) == [PAIRS, *rest, MORE_PAIRS]
     monkeypatch.setattr(defaults, "WORK_OF_ALL", 0)
-    assert candidates(replace(ANYTHING, decide="rest"), training_set_of(30, "rbf")) == [REST[1]]
+    assert candidates(replace(ANYTHING, decide="rest"), training_set_of(30, "rbf")) == [REST]
 
 
 def test_the_number_of_folds_and_parts_goes_by_the_rows():
@@ -363,7 +364,7 @@ def test_the_model_has_what_was_chosen(kernel, decide):
     ranker = model._ranker
     assert (chosen.decide, chosen.n_finalists, chosen.gap) == (model.decide_, ranker.n_finalists, ranker.gap)
     assert ranker.width == chosen.beam(model.beam_width)
-    assert chosen.follows_paths or ranker.decider.path_weight == 0.0
+    assert chosen.weighs_path or chosen.offset_scale > 0.0 or chosen.loss == "log" or ranker.decider.path_weight == 0.0
     assert chosen.behind <= defaults.ENOUGH * chosen.standard_error
     for record in model.candidates_:
         if record.behind <= defaults.ENOUGH * record.standard_error:

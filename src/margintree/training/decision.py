@@ -136,7 +136,7 @@ def is_hopeless(candidate: Candidate, results: dict[Candidate, Result]) -> bool:
 
     def kind(one: Candidate) -> tuple[str, str, float, bool, bool]:
         # Without any C machines are what they start from, which says little of those that learn.
-        return one.decide, one.loss, one.offset_scale, one.follows_paths, one.cost_factor > 0.0
+        return one.decide, one.loss, one.offset_scale, one.weighs_path, one.cost_factor > 0.0
 
     known = {one: result for one, result in results.items() if kind(one) == kind(candidate) and result.importance.any()}
     if not known:
@@ -206,7 +206,7 @@ class Round:
             facts = {"pair_start": start, "pair_other": other}
         elif candidate.decide == "rest":
             machines, path_weight = self._machines_against_the_rest(
-                replace(candidate, n_finalists=defaults.LISTED, gap=defaults.LIST_GAP, follows_paths=True)
+                replace(candidate, n_finalists=defaults.LISTED, gap=defaults.LIST_GAP, weighs_path=False)
             )
             facts = {"path_weight": path_weight}
         decider = self.held_out.rows.decider(candidate.decide, machines, **facts)

@@ -27,8 +27,9 @@ class Candidate:
         Of machines against the rest: how far they rely on the offset that they start from, and the factor of their C.
     loss : {"squared_hinge", "log"}
         Of machines against the rest: each by itself, or all classes of a list in one logistic regression.
-    follows_paths : bool
-        Whether the path counts beside the machines; its weight is fitted to the validation rows.
+    weighs_path : bool
+        Whether the path gets a weight beside the machines that is fitted to the validation rows. Machines that start
+        from an offset have the path in it.
     """
 
     decide: str
@@ -37,7 +38,7 @@ class Candidate:
     offset_scale: float = 0.0
     cost_factor: float = 1.0
     loss: str = "squared_hinge"
-    follows_paths: bool = True
+    weighs_path: bool = True
 
     def beam(self, asked: int) -> int:
         """Return the width of the beam, given the one that is asked for; 0 has no beam.
@@ -67,14 +68,11 @@ PAIRS, MORE_PAIRS = Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0)
 # offset, or have a larger C. Their lists reach further than the finalists of a prediction: beyond the gap, too, a
 # machine must know what is not of its class. Dense rows have logistic regression that starts from discriminant
 # analysis, too; with no C at all it is that.
-REST = (
-    Candidate("rest", 20, GAP, cost_factor=2.0, follows_paths=False),
-    Candidate("rest", 20, GAP, cost_factor=2.0),
-)
-REST_FROM_OFFSET = Candidate("rest", 20, GAP, offset_scale=1.25)
-REST_WITH_LARGE_C = Candidate("rest", 20, GAP, cost_factor=16.0)
+REST = Candidate("rest", 20, GAP, cost_factor=2.0, weighs_path=False)
+REST_WITH_LARGE_C = replace(REST, cost_factor=16.0)
+REST_FROM_OFFSET = replace(REST, cost_factor=1.0, offset_scale=1.25)
 LISTED, LISTED_OF_DENSE, LIST_GAP = 20, 50, 2.0 * GAP
-LOGISTIC = tuple(Candidate("rest", 20, GAP, cost_factor=cost, loss="log") for cost in (0.0, 1.0, 8.0))
+LOGISTIC = tuple(replace(REST, cost_factor=cost, loss="log") for cost in (0.0, 1.0, 8.0))
 MORE_FINALISTS = ((20, GAP), (50, 2.0 * GAP), (100, 3.0 * GAP))
 # The rest are all other rows, and all classes are finalists, while a pass over them takes no more products than this;
 # those of dense rows are so much faster.
@@ -132,14 +130,13 @@ def rank_without_validation(candidate: Candidate) -> tuple[bool, bool, int]:
 
 def against_the_rest(training_set: TrainingSet) -> list[Candidate]:
     """Return the candidates with one machine per class."""
-    n_classes = training_set.n_classes
+    n_classes, is_linear = training_set.n_classes, training_set.function is None
     if learns_from_all(training_set):
-        logistic = LOGISTIC if is_dense(training_set) else ()
-        flat = [replace(one, n_finalists=n_classes, follows_paths=False) for one in (*logistic, REST[0])]
-        return [*flat, REST[1]]
+        flat = (*(LOGISTIC if is_dense(training_set) else ()), REST)
+        return [*(replace(one, n_finalists=n_classes) for one in flat), replace(REST, weighs_path=True)]
     if is_dense(training_set):
         return [replace(one, n_finalists=size, gap=gap) for one in LOGISTIC for size, gap in MORE_FINALISTS]
-    return [REST_FROM_OFFSET, REST[1], REST_WITH_LARGE_C] if training_set.function is None else [REST[1]]
+    return [REST_FROM_OFFSET, REST, REST_WITH_LARGE_C] if is_linear else [REST]
 
 
 def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:

@@ -119,14 +119,14 @@ def result_of(asked: Sequence[Asked], n_threads: int) -> Result:
     """Weigh the scores of a candidate by all validation rows, and let it classify them."""
     if not asked:
         return Result(np.empty(0, dtype=np.bool_), np.empty(0), np.empty(0))
-    kind, follows_paths = asked[0].decider.kind, asked[0].candidate.follows_paths
+    kind, weighs_path = asked[0].decider.kind, asked[0].candidate.weighs_path
     slope, path_weight = 1.0, 0.0
     if kind == "pairs":
         slope, _ = weights_of([groups for one in asked for groups in one.groups_of_pairs()], (True, False))
     if kind != "paths":
         plain = [replace(one.decider, slope=slope) for one in asked]
         groups = [part for one, decider in zip(asked, plain, strict=True) for part in one.groups_of_finalists(decider)]
-        found, path_weight = weights_of(groups, (kind == "rest", follows_paths))
+        found, path_weight = weights_of(groups, (kind == "rest", weighs_path))
         slope *= found
     weighed = [weighed_decider(one.decider, slope, path_weight) for one in asked]
     right, counts = zip(*(one.labels(d, n_threads) for one, d in zip(asked, weighed, strict=True)), strict=True)
