@@ -288,14 +288,14 @@ def _finalists(graph: Graph, scores: str, ranker: Ranker) -> Finalists:
 def _ranking(graph: Graph, finalists: Finalists, deciding: str | None, ranker: Ranker) -> str:
     """Return what ranks the finalists; minus infinity for those beyond the gap."""
     decider, ranking = ranker.decider, finalists.scores
+    path_part = graph.add("Mul", finalists.scores, graph.constant(float(decider.path_weight)))
     if decider.kind == "rest":
         assert deciding is not None
         own = graph.add("GatherElements", deciding, finalists.classes, axis=1)
-        path_part = graph.add("Mul", finalists.scores, graph.constant(float(decider.path_weight)))
         ranking = graph.add("Mul", graph.add("Add", path_part, own), graph.constant(float(decider.slope)))
     elif decider.kind == "pairs" and ranker.size > 1:
         values = None if deciding is None else graph.add("Mul", deciding, graph.constant(float(decider.slope)))
-        ranking = _coupled(graph, finalists, values, ranker)
+        ranking = graph.add("Add", path_part, _coupled(graph, finalists, values, ranker))
     return graph.add("Where", finalists.is_within_gap, ranking, graph.constant(-np.inf))
 
 
