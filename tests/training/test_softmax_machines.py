@@ -192,7 +192,7 @@ def trained(monkeypatch):
 
         with monkeypatch.context() as patch:
             patch.setattr(kernels.softmax_dual, "solve", watched)
-            seen.machines, seen.path_weight = trainer.train(2.0, 1e-4, 200)
+            seen.machines, seen.path_weight, seen.gap = trainer.train(2.0, 1e-4, 200)
         return seen
 
     return train
@@ -256,6 +256,7 @@ def test_a_fact_that_speaks_against_the_own_class_is_not_used(trained):
 
 def test_the_cost_factor_is_that_of_the_rows(trained):
     seen = trained(3)
+    assert 0.0 <= seen.gap <= 1e-4
     np.testing.assert_allclose(seen.cost, 2.0 * np.random.default_rng(3).uniform(0.1, 2.0, size=len(seen.y)))
 
 
@@ -291,7 +292,7 @@ def test_machines_of_rows_that_stand_anywhere_are_those_of_sorted_ones(trained, 
     anywhere[place] = seen.X
     training_set = training_set_of(anywhere, seen.y, cost=seen.cost / 2.0, order=place)
     trainer = SoftmaxTrainer.of(training_set, seen.lists, seen.trainer.importance, seen.trainer.order)
-    machines, path_weight = trainer.train(2.0, 1e-4, 200)
+    machines, path_weight, _ = trainer.train(2.0, 1e-4, 200)
     assert path_weight == pytest.approx(seen.path_weight, rel=1e-9)
     for mine, theirs in zip(machines, seen.machines, strict=True):
         np.testing.assert_allclose(mine.weights, theirs.weights, rtol=1e-9)

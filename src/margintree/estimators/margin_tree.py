@@ -322,6 +322,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         ranker, records, sigmoids, deciding = None, [], None, []
         if self.calibration_folds != 0:
             decision = apart(lambda: decide(trainer, trees, self._wanted(), self._n_threads()))
+            self._warn_of_open_gaps([decision.open_gap], "deciders")
             records, sigmoids, deciding = decision.records, decision.sigmoids, decision.machines
         if function is not None:
             model = KernelTree.of_trees(machines, function, data.X, data.original_row, deciding=deciding)

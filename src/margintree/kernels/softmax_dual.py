@@ -24,6 +24,9 @@ from margintree.kernels.linear_dual import shuffle
 HOPELESS, FIRST_TO_SHRINK = 8.0, 3
 # Smaller changes of a probability are left to the own class, which saves most additions of rows.
 LEAST_CHANGE = 1e-5
+# A gap is measured against the primal value, but against no less than this loss per row: where all classes are told
+# apart the primal value goes to zero, and nothing that matters is left to gain.
+LEAST_LOSS = 1e-3
 # Relative precision of a step; a long way to go at a large cost takes small ones.
 PRECISION, MOST_BISECTIONS = 0.03, 40
 
@@ -84,7 +87,9 @@ def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter):
     scores, target, change = np.empty(n_lists), np.empty(n_lists), np.empty(n_lists)
     order = order.copy()
     whole = length.copy()
-    gap, trigger = np.inf, tol
+    gap, trigger, least = np.inf, tol, 0.0
+    for i in order:
+        least += LEAST_LOSS * cost[i]
     for n_iter in range(1, max_iter + 1):
         shuffle(order, order.shape[0], state)
         loss, dual = 0.0, 0.0
@@ -140,7 +145,8 @@ def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter):
         dual -= 0.5 * squared_norm
         # Losses were met on the way, from weights that have changed since. The exact ones are worth a pass over all
         # rows only when the gap looks small enough.
-        gap = (loss + 0.5 * squared_norm - dual) / (loss + 0.5 * squared_norm) if loss > 0.0 else 0.0
+        primal = loss + 0.5 * squared_norm
+        gap = (primal - dual) / max(primal, least)
         if is_abandoned():
             return n_iter, gap
         if gap > trigger and n_iter < max_iter:
@@ -156,7 +162,7 @@ def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter):
             for k in range(length[i]):
                 total += np.exp(scores[k] - highest)
             primal += cost[i] * (highest + np.log(total) - scores[0])
-        gap = (primal - dual) / primal if primal > 0.0 else 0.0
+        gap = (primal - dual) / max(primal, least)
         if gap <= tol:
             return n_iter, gap
         trigger *= 0.7

@@ -59,7 +59,8 @@ class CandidateRecord(Candidate):
 class Decision:
     """The sigmoids of the nodes, and the decider with the finalists it is for.
 
-    ``machines`` of a kernel belong behind those of the nodes.
+    ``machines`` of a kernel belong behind those of the nodes. ``open_gap`` is the relative duality gap of machines that
+    did not converge, else 0.
     """
 
     sigmoids: Sigmoids
@@ -67,6 +68,7 @@ class Decision:
     machines: list[KernelClassifier]
     chosen: Candidate
     records: list[CandidateRecord]
+    open_gap: float = 0.0
 
 
 def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threads: int) -> Decision:
@@ -106,11 +108,12 @@ def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threa
     chosen, records = choose(results)
     # With many classes the machines of the candidates would be most of the memory of a fit.
     rounds.clear()
-    decider, machines = Round(trainer, everything, nobody, wanted, n_threads).decider(chosen)
+    final = Round(trainer, everything, nobody, wanted, n_threads)
+    decider, machines = final.decider(chosen)
     decider = weighed_decider(decider, results[chosen].slope, results[chosen].path_weight)
     of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
     numbered = [replace(machine, row_index=rows.original[machine.row_index]) for machine in of_kernel]
-    return Decision(everything.sigmoids, decider, numbered, chosen, records)
+    return Decision(everything.sigmoids, decider, numbered, chosen, records, final.open_gap)
 
 
 def validation_parts(rows: Rows) -> list[Mask]:
@@ -196,6 +199,8 @@ class Round:
         # Candidates that differ by their finalists or by the weight of the path share their machines.
         self._machines: dict[Candidate, tuple[list[NodeClassifier], float]] = {}
         self._pairs: tuple[Index, WeightTable] | None = None
+        # Relative duality gap of machines that were trained together, where it was not closed.
+        self.open_gap = 0.0
 
     def decider(self, candidate: Candidate) -> tuple[Decider, list[NodeClassifier]]:
         """Return the decider of a candidate, and its machines."""
@@ -259,7 +264,8 @@ class Round:
                 trained = self._against_all(candidate)
             elif candidate.loss == "log":
                 tol = max(self.trainer.tol, defaults.FOLD_TOL)
-                trained = self._by_softmax.train(candidate.cost_factor, tol, self.trainer.max_iter)
+                machines, path_weight, gap = self._by_softmax.train(candidate.cost_factor, tol, self.trainer.max_iter)
+                trained, self.open_gap = (machines, path_weight), gap if gap > tol else 0.0
             else:
                 trained = self._on_lists.train(candidate.offset_scale, candidate.cost_factor)
             self._machines = {candidate: trained}

@@ -154,24 +154,27 @@ class SoftmaxTrainer:
         cost, n_classes = 1.0 / training_set.ridge, training_set.n_classes
         return cls(metric.rows(training_set), metric, lists, importance, counted, cost, n_classes)
 
-    def train(self, cost_factor: float, tol: float, max_iter: int) -> tuple[list[NodeClassifier], float]:
-        """Return the machine of each class and the weight of the path beside them."""
+    def train(self, cost_factor: float, tol: float, max_iter: int) -> tuple[list[NodeClassifier], float, float]:
+        """Return the machine of each class, the weight of the path beside them, and the relative duality gap."""
         means, squared_norms, scores = self._mean_scores()
         mean_weight, path_weight = self._blend(scores)
         offsets = np.float32(mean_weight) * scores + np.float32(path_weight) * self.lists.path_scores
         del scores
         weights = np.zeros(means.shape, dtype=np.float32)
-        intercepts = np.zeros(self.n_classes)
+        intercepts, gap = np.zeros(self.n_classes), 0.0
         # Lists of rows that are the only ones of their class, by machines that do not know it, say nothing of rivals.
         if cost_factor > 0.0 and (self.lists.are_complete or self._has_class_of_several_rows):
-            kernels.softmax_dual.solve(
+            _, gap = kernels.softmax_dual.solve(
                 *(self.Z, self.order, self.lists.classes.copy(), offsets, cost_factor * self.cost),
                 *(weights, intercepts, tol, max_iter),
             )
         back = (mean_weight * means + weights) @ self.metric.transform.T
         intercepts += -0.5 * mean_weight * squared_norms - back @ self.metric.centre
         columns = np.arange(back.shape[1])
-        return [LinearClassifier(columns, w, float(b)) for w, b in zip(back, intercepts, strict=True)], path_weight
+        machines: list[NodeClassifier] = [
+            LinearClassifier(columns, w, float(b)) for w, b in zip(back, intercepts, strict=True)
+        ]
+        return machines, path_weight, float(gap)
 
     def _mean_scores(self) -> tuple[Single, Array, Single]:
         """Return the class means, their squared lengths, and the scores of discriminant analysis on all lists."""
