@@ -74,6 +74,16 @@ def test_numbers_beyond_their_type_are_refused_as_such(tmp_path):
         load_model(path)
 
 
+@pytest.mark.parametrize("last", [2.5, np.inf])
+def test_classes_that_are_numbers_are_whole(tmp_path, last):
+    def change(description, arrays):
+        arrays["classes.values"] = np.array([0.0, 1.0, last])
+
+    path = changed_file(tmp_path, OneVsRestSVC(random_state=0), change)
+    with pytest.raises(ModelFileError, match="not whole"):
+        load_model(path)
+
+
 KERNEL_MODELS = [
     (cls, kernel)
     for cls in (MarginTreeClassifier, OneVsRestSVC, OneVsOneSVC, DecisionDAGClassifier, FilterTreeClassifier)
