@@ -95,7 +95,7 @@ def base_models() -> list[Any]:
 
 
 def fenced(buffer: Any, offset: int, dtype: np.dtype, shape: tuple[int, ...], *, at_front: bool = False) -> np.ndarray:
-    """Return a read-only copy of an array, at the front or at the end of the memory between two pages that are none."""
+    """Return a read-only copy of an array between two pages that may not be read, next to the first or to the last."""
     n_bytes = int(np.prod(shape)) * dtype.itemsize
     n_pages = -(-n_bytes // PAGE)
     region = mmap.mmap(-1, (n_pages + 2) * PAGE)

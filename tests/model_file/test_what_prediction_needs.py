@@ -116,7 +116,7 @@ def test_coefficients_are_finite(tmp_path, cls, kernel):
         load_model(path)
 
 
-@pytest.mark.parametrize("fact", [{"gamma": 1e308}, {"degree": 10**6}, {"coef0": -1e6, "degree": 0.5}])
+@pytest.mark.parametrize("fact", [{"gamma": 1e308}, {"degree": 10**6}, {"coef0": -1e6, "degree": 1.5}])
 def test_a_polynomial_kernel_has_finite_values(tmp_path, fact):
     def spoil(description, arrays):
         description["facts"].update({f"machines.function.{name}": value for name, value in fact.items()})
@@ -147,4 +147,13 @@ def test_a_file_that_does_not_fit_into_memory_is_refused_as_such(tmp_path, monke
     path = changed_file(tmp_path, OneVsRestSVC(random_state=0), lambda description, arrays: None)
     monkeypatch.setattr("margintree.model_file.files.restore_fitted", exhausted)
     with pytest.raises(ModelFileError, match="does not fit into memory"):
+        load_model(path)
+
+
+def test_a_degree_below_one_is_refused(tmp_path):
+    def lower(description, arrays):
+        description["facts"]["machines.function.degree"] = 0.5
+
+    path = changed_file(tmp_path, OneVsOneSVC("poly", random_state=0), lower)
+    with pytest.raises(ModelFileError, match=r"degree.* is 0\.5"):
         load_model(path)

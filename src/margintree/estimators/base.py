@@ -74,7 +74,7 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  
     kernel_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions({"linear", "rbf", "poly", "precomputed"}), callable],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
-        "degree": [Interval(Real, 0.0, None, closed="neither")],
+        "degree": [Interval(Real, 1.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
         "n_jobs": [Integral, None],

@@ -52,7 +52,7 @@ class MarginTreeClassifier(RankedWalker):
         of this.
     gamma : {"scale", "auto"} or float, default="scale"
         Of the "rbf" and "poly" kernels. "scale" is 1 / (n_features * variance of X).
-    degree : float, default=3
+    degree : float of at least 1, default=3
         Of the "poly" kernel.
     coef0 : float, default=0.0
         Of the "poly" kernel.

@@ -82,11 +82,10 @@ def take_function(source: Input, kernel: str) -> KernelFunction:
     """Return the kernel function, which must be the one that the estimator names."""
     if source.choice("kernel", KERNELS) != kernel:
         raise ModelFileError(f"its machines have another kernel than kernel={kernel!r}")
-    smallest = math.ulp(0.0)
     return KernelFunction(
         kernel,
-        source.number("gamma", smallest),
-        source.number("degree", smallest, stays_whole=True),
+        source.number("gamma", math.ulp(0.0)),
+        source.number("degree", 1.0, stays_whole=True),
         source.number("coef0"),
         source.boolean("fit_intercept"),
     )
