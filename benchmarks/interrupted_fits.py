@@ -1,4 +1,4 @@
-"""Fits that end before their time: each leaves the earlier model, attribute for attribute and bit for bit, or the new one.
+"""Fits that end before their time: each leaves the earlier model as it was, bit for bit, or the later one, whole.
 
 Every estimator that was fitted before is fitted again to other rows, with other classes and another width, and
 
@@ -9,6 +9,7 @@ Every estimator that was fitted before is fitted again to other rows, with other
 
 import argparse
 import copy
+import math
 import os
 import resource
 import signal
@@ -27,6 +28,7 @@ from campaign import memory_bytes
 from sklearn.base import clone
 
 import margintree as mt
+from margintree import worker_threads
 from margintree.model_file.container import digest_of
 from margintree.model_file.files import as_contents
 
@@ -50,6 +52,8 @@ ESTIMATORS = [
 LATEST_SIGNAL = 0.95
 # Python swallows an interrupt that meets a destructor or a callback of the garbage collector, and goes on.
 SECONDS_TO_HEAR = 2.0
+# A thread alone may take half of the most before it does anything.
+EXTRA_BYTES = 2**14, 2**24
 EARLIER, LATER = "earlier model", "later model"
 
 
@@ -60,21 +64,22 @@ class InjectedError(Exception):
 class Refit:
     """An estimator that was fitted to some rows, and is to learn from others by ``fit`` or ``partial_fit``."""
 
-    def __init__(self, estimator: Any, method: str = "fit", scale: int = 1) -> None:
+    def __init__(self, estimator: Any, n_rows: int, n_features: int, method: str = "fit") -> None:
         rng = np.random.default_rng(0)
         self.method = method
         self.name = f"{estimator!r}" + (", partial_fit" if method == "partial_fit" else "")
-        self.rows = rng.random((60, 4))
-        width = 4 if method == "partial_fit" else 7 * scale
-        self.arguments = rng.random((80 * scale, width)), rng.integers(3, 7, 80 * scale)
-        self.earlier = clone(estimator).fit(self.rows, np.arange(60) % 4)
+        self.rows = rng.random((60, n_features if method == "partial_fit" else 4))
+        labels = rng.integers(3, 8, n_rows)
+        self.arguments = rng.random((n_rows, n_features)) + np.eye(n_features)[labels], labels
+        self.earlier = clone(estimator).fit(self.rows, np.arange(60) % 5)
         self.digests = {state_of(self.earlier): EARLIER}
         self.before = self.earlier.predict(self.rows)
-        # Twice: the first time compiles.
-        for _ in range(2):
+        self.seconds = math.inf
+        # The first time compiles.
+        for _ in range(3):
             later, began = copy.copy(self.earlier), time.perf_counter()
             self.learn(later)
-            self.seconds = time.perf_counter() - began
+            self.seconds = min(self.seconds, time.perf_counter() - began)
         self.digests[state_of(later)] = LATER
 
     def learn(self, model: Any) -> None:
@@ -89,11 +94,11 @@ class Refit:
         return outcome
 
 
-def all_refits(scale: int = 1) -> Iterator[Refit]:
-    """Yield all estimators, and the one that learns on."""
+def all_refits(n_rows: int, n_features: int) -> Iterator[Refit]:
+    """Yield all estimators, and the one that learns on, which is far quicker and gets more rows."""
     for estimator in ESTIMATORS:
-        yield Refit(estimator, scale=scale)
-    yield Refit(mt.ConditionalProbabilityTreeClassifier(random_state=0), "partial_fit", scale)
+        yield Refit(estimator, n_rows, n_features)
+    yield Refit(mt.ConditionalProbabilityTreeClassifier(random_state=0), 10 * n_rows, n_features, "partial_fit")
 
 
 def state_of(model: Any) -> str:
@@ -125,9 +130,10 @@ def failed_at_each_call(refit: Refit, every: int = 1) -> Counter[str]:
     outcomes, number = Counter[str](), 1
     while True:
         model = copy.copy(refit.earlier)
+        learn = getattr(model, refit.method)
         with error_at_call(number) as has_come, suppress(InjectedError, RuntimeError):
             # An error that meets a worker thread before it has a task ends the thread, which is a RuntimeError.
-            refit.learn(model)
+            learn(*refit.arguments)
         if not has_come.is_set():
             return outcomes
         outcomes[refit.outcome_of(model)] += 1
@@ -160,8 +166,8 @@ def error_at_call(number: int) -> Iterator[threading.Event]:
 
 def short_of_memory(refit: Refit, n_limits: int) -> Counter[str]:
     """Limit the memory to a little more than the process has; the fit runs out of it or does not."""
-    outcomes, rows_bytes = Counter[str](), refit.arguments[0].nbytes
-    for extra in np.linspace(0, 4 * rows_bytes, n_limits):
+    outcomes = Counter[str]()
+    for extra in np.geomspace(*EXTRA_BYTES, n_limits):
         model, limits = copy.copy(refit.earlier), resource.getrlimit(resource.RLIMIT_AS)
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes("VmSize") + int(extra), limits[1]))
         try:
@@ -190,20 +196,23 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--interrupts", type=int, default=500, help="for each estimator")
-    parser.add_argument("--limits", type=int, default=20, help="for each estimator")
+    parser.add_argument("--limits", type=int, default=10, help="for each estimator")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    # This machine starts threads quickly, and many will not start here.
+    worker_threads.SECONDS_TO_BEGIN = 2.0
     # What Python says of errors that it swallows.
     sys.unraisablehook = threading.excepthook = lambda _: None
     rows = [
-        *results_of("SIGINT", all_refits(), lambda refit: interrupted(refit, given.interrupts, seed=0)),
-        *results_of("memory", all_refits(scale=20), lambda refit: short_of_memory(refit, given.limits)),
-        *results_of("error at each call", all_refits(), failed_at_each_call),
+        *results_of("SIGINT", all_refits(400, 30), lambda refit: interrupted(refit, given.interrupts, seed=0)),
+        *results_of("memory", all_refits(1000, 400), lambda refit: short_of_memory(refit, given.limits)),
+        *results_of("error at a call", all_refits(60, 8), failed_at_each_call),
     ]
     failed = [row for row in rows if "FAILED" in str(row[-1])]
+    n_fits = sum(int(str(row[2])) for row in rows)
     lines = [
         *report.heading("Fits that fail or are interrupted"),
-        f"{sum(int(str(row[2])) for row in rows)} fits; estimators with a model that was left half done: {len(failed)}. "
+        f"{n_fits} fits; {len(failed)} of {len(rows)} lines with a model that is neither the earlier nor the later one. "
         "The later model is there where the interrupt came after the end, or where memory was enough.",
         "",
         *report.table(["what ended the fit", "estimator", "fits", "left behind"], rows),
