@@ -111,6 +111,8 @@ def state_of(model: Any) -> str:
 def interrupted(refit: Refit, n_times: int, seed: int) -> Counter[str]:
     """Send SIGINT at random times of a fit."""
     rng, outcomes = np.random.default_rng(seed), Counter[str]()
+    # A process that a shell started in the background is told to ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     for delay in rng.uniform(0.0, LATEST_SIGNAL * refit.seconds, n_times):
         model, heard = copy.copy(refit.earlier), False
         timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
@@ -212,7 +214,7 @@ def main() -> None:
     n_fits = sum(int(str(row[2])) for row in rows)
     lines = [
         *report.heading("Fits that fail or are interrupted"),
-        f"{n_fits} fits; {len(failed)} of {len(rows)} lines with a model that is neither the earlier nor the later one. "
+        f"{n_fits} fits; {len(failed)} of {len(rows)} lines with a model that is neither the earlier nor the later. "
         "The later model is there where the interrupt came after the end, or where memory was enough.",
         "",
         *report.table(["what ended the fit", "estimator", "fits", "left behind"], rows),
