@@ -243,7 +243,12 @@ def repeat_keys(file: ModelFile, others: list[ModelFile], rng: Rng, sealed: bool
 
 def nest_deeply(file: ModelFile, others: list[ModelFile], rng: Rng, sealed: bool) -> bytes:
     depth = int(rng.choice([10, 500, 5_000, 100_000]))
-    nested = "[" * depth + "]" * depth if rng.random() < 0.5 else '{"tuple":' * depth + "[]" + "}" * depth
+    nested = [
+        "[" * depth + "]" * depth,
+        '{"tuple":' * depth + "[]" + "}" * depth,
+        # Not deep, but many.
+        f"[{'[[]],' * (2 * depth)}[]]",
+    ][rng.integers(3)]
 
     def change(header: dict[str, Any]) -> None:
         key = ["parameters", "facts", "sha256", "estimator"][rng.integers(4)]
