@@ -3,12 +3,13 @@
 Every estimator that was fitted before is fitted again to other rows, with other classes and another width, and
 
 - SIGINT, as Ctrl-C sends it, arrives at random times of the fit;
-- an error is raised at each call of a function of the package, one after the other;
-- the memory of the process is limited to a little more than it has.
+- the memory of the process is limited to a little more than it has;
+- an error is raised at each call of a function of the package, one after the other, or at many of very many.
 """
 
 import argparse
 import copy
+import ctypes
 import math
 import os
 import resource
@@ -53,7 +54,8 @@ LATEST_SIGNAL = 0.95
 # Python swallows an interrupt that meets a destructor or a callback of the garbage collector, and goes on.
 SECONDS_TO_HEAR = 2.0
 # A thread alone may take half of the most before it does anything.
-EXTRA_BYTES = 2**14, 2**24
+EXTRA_BYTES = 2**20, 2**24
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
 EARLIER, LATER = "earlier model", "later model"
 
 
@@ -64,7 +66,7 @@ class InjectedError(Exception):
 class Refit:
     """An estimator that was fitted to some rows, and is to learn from others by ``fit`` or ``partial_fit``."""
 
-    def __init__(self, estimator: Any, n_rows: int, n_features: int, method: str = "fit") -> None:
+    def __init__(self, estimator: Any, n_rows: int, n_features: int, method: str = "fit", n_whole: int = 3) -> None:
         rng = np.random.default_rng(0)
         self.method = method
         self.name = f"{estimator!r}" + (", partial_fit" if method == "partial_fit" else "")
@@ -75,12 +77,12 @@ class Refit:
         self.digests = {state_of(self.earlier): EARLIER}
         self.before = self.earlier.predict(self.rows)
         self.seconds = math.inf
-        # The first time compiles.
-        for _ in range(3):
+        # Fits that nothing disturbs; the first one compiles.
+        for _ in range(n_whole):
             later, began = copy.copy(self.earlier), time.perf_counter()
             self.learn(later)
             self.seconds = min(self.seconds, time.perf_counter() - began)
-        self.digests[state_of(later)] = LATER
+            self.digests[state_of(later)] = LATER
 
     def learn(self, model: Any) -> None:
         """Let a model learn from the other rows."""
@@ -94,11 +96,12 @@ class Refit:
         return outcome
 
 
-def all_refits(n_rows: int, n_features: int) -> Iterator[Refit]:
+def all_refits(n_rows: int, n_features: int, n_whole: int = 3) -> Iterator[Refit]:
     """Yield all estimators, and the one that learns on, which is far quicker and gets more rows."""
     for estimator in ESTIMATORS:
-        yield Refit(estimator, n_rows, n_features)
-    yield Refit(mt.ConditionalProbabilityTreeClassifier(random_state=0), 10 * n_rows, n_features, "partial_fit")
+        yield Refit(estimator, n_rows, n_features, n_whole=n_whole)
+    learns_on = mt.ConditionalProbabilityTreeClassifier(random_state=0)
+    yield Refit(learns_on, (10 if n_whole else 1) * n_rows, n_features, "partial_fit", n_whole)
 
 
 def state_of(model: Any) -> str:
@@ -127,25 +130,25 @@ def interrupted(refit: Refit, n_times: int, seed: int) -> Counter[str]:
     return outcomes
 
 
-def failed_at_each_call(refit: Refit, every: int = 1) -> Counter[str]:
-    """Raise an error at each call of a function of the package, or at one of so many."""
-    outcomes, number = Counter[str](), 1
-    while True:
+def failed_at_calls(refit: Refit, most: int) -> Counter[str]:
+    """Raise an error at each call of a function of the package, or at so many of them that lie evenly."""
+    outcomes = Counter[str]()
+    with error_at_call(-1) as count:
+        refit.learn(copy.copy(refit.earlier))
+    for number in np.unique(np.linspace(1, count[0], most).astype(int)).tolist():
         model = copy.copy(refit.earlier)
         learn = getattr(model, refit.method)
-        with error_at_call(number) as has_come, suppress(InjectedError, RuntimeError):
+        with error_at_call(number), suppress(InjectedError, RuntimeError):
             # An error that meets a worker thread before it has a task ends the thread, which is a RuntimeError.
             learn(*refit.arguments)
-        if not has_come.is_set():
-            return outcomes
         outcomes[refit.outcome_of(model)] += 1
-        number += every
+    return outcomes
 
 
 @contextmanager
-def error_at_call(number: int) -> Iterator[threading.Event]:
-    """Raise an error at the given call of a function of the package; yield whether there was one."""
-    count, lock, has_come = [0], threading.Lock(), threading.Event()
+def error_at_call(number: int) -> Iterator[list[int]]:
+    """Raise an error at the given call of a function of the package; yield how many calls there were."""
+    count, lock = [0], threading.Lock()
 
     def at_each_call(frame: Any, event: str, _: Any) -> None:
         if event != "call" or "margintree" not in frame.f_code.co_filename:
@@ -154,13 +157,12 @@ def error_at_call(number: int) -> Iterator[threading.Event]:
             count[0] += 1
             is_the_one = count[0] == number
         if is_the_one:
-            has_come.set()
             raise InjectedError
 
     threading.setprofile(at_each_call)
     sys.setprofile(at_each_call)
     try:
-        yield has_come
+        yield count
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
@@ -174,11 +176,13 @@ def short_of_memory(refit: Refit, n_limits: int) -> Counter[str]:
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes("VmSize") + int(extra), limits[1]))
         try:
             # A thread that cannot be started, or ends for want of memory, is a RuntimeError.
+            is_whole = False
             with suppress(MemoryError, RuntimeError):
                 refit.learn(model)
+                is_whole = True
         finally:
             resource.setrlimit(resource.RLIMIT_AS, limits)
-        outcomes[refit.outcome_of(model)] += 1
+        outcomes[LATER if is_whole else refit.outcome_of(model)] += 1
     return outcomes
 
 
@@ -198,17 +202,21 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--interrupts", type=int, default=500, help="for each estimator")
-    parser.add_argument("--limits", type=int, default=10, help="for each estimator")
+    parser.add_argument("--limits", type=int, default=4, help="for each estimator")
+    parser.add_argument("--calls", type=int, default=400, help="at most, for each estimator")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
+    # Arrays find no room in what the process or its threads have reserved already.
+    for option, value in ((M_MMAP_THRESHOLD, 2**16), (M_ARENA_MAX, 1)):
+        ctypes.CDLL(None).mallopt(option, value)
     # This machine starts threads quickly, and many will not start here.
     worker_threads.SECONDS_TO_BEGIN = 2.0
     # What Python says of errors that it swallows.
     sys.unraisablehook = threading.excepthook = lambda _: None
     rows = [
+        *results_of("memory", all_refits(2000, 2000, n_whole=0), lambda refit: short_of_memory(refit, given.limits)),
         *results_of("SIGINT", all_refits(400, 30), lambda refit: interrupted(refit, given.interrupts, seed=0)),
-        *results_of("memory", all_refits(1000, 400), lambda refit: short_of_memory(refit, given.limits)),
-        *results_of("error at a call", all_refits(60, 8), failed_at_each_call),
+        *results_of("error at a call", all_refits(60, 8), lambda refit: failed_at_calls(refit, given.calls)),
     ]
     failed = [row for row in rows if "FAILED" in str(row[-1])]
     n_fits = sum(int(str(row[2])) for row in rows)
