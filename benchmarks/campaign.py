@@ -13,8 +13,8 @@ from typing import Any, Protocol
 
 OUTCOMES = ("not run", "refused", "predicts", "raises ValueError", "FAILED")
 NOT_RUN, REFUSED, PREDICTS, RAISES, FAILED = range(5)
-# A worker that needs longer for one file, kernels being compiled, hangs.
-PATIENCE = 120.0
+# A worker that needs longer for one file hangs; before its first one it may have to compile everything.
+PATIENCE, PATIENCE_AT_FIRST = 120.0, 900.0
 # What a worker may take beyond the libraries: compiling kernels needs some of it, no file does.
 MEMORY = 2 * 2**30
 # Of workers: beyond that something is wrong with all of them.
@@ -130,7 +130,7 @@ class Worker:
 
     def start(self, first: int) -> None:
         """Begin at a seed."""
-        self.current.value = first
+        self.current.value = self.first = first
         seeds = range(first, self.stop)
         arguments = (self.trial_class, self.directory, seeds, self.first_seed, *self.arrays, self.current)
         self.process = self.context.Process(target=work, args=arguments)
@@ -144,11 +144,12 @@ class Worker:
         seed = self.current.value
         if seed != self.seen:
             self.seen, self.since = seed, time.monotonic()
-        if self.process.is_alive() and time.monotonic() - self.since < PATIENCE:
+        patience = PATIENCE_AT_FIRST if seed == self.first else PATIENCE
+        if self.process.is_alive() and time.monotonic() - self.since < patience:
             return True
         if seed >= self.stop and self.process.exitcode == 0:
             return False
-        reason = f"killed after {PATIENCE:.0f} s" if self.process.is_alive() else f"exit code {self.process.exitcode}"
+        reason = f"killed after {patience:.0f} s" if self.process.is_alive() else f"exit code {self.process.exitcode}"
         self.process.kill()
         self.process.join()
         failures.append(f"seed {seed}: {reason}")

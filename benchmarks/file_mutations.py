@@ -7,11 +7,13 @@ import copy
 import io
 import json
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from margintree.model_file import container
+from margintree.prediction.weight_table import n_cells
 
 NUMBERS = [-1, 0, 1, 2, 3, 7, -7, 2**31 - 1, 2**31, 2**32 - 1, 2**62, -(2**63), 2**63 - 1, 2**64, 10**400]
 VALUES = [
@@ -35,6 +37,8 @@ VALUES = [
 ]
 FLOATS = [np.nan, np.inf, -np.inf, 0.0, -1.0, 1e308, -1e308, 1e-320, 1.5]
 RESERVED = "__metadata__"
+# The multiplier of the hash of columns; see margintree/kernels/tables.py.
+GOLDEN, MOST_HASHED = 0x9E3779B1, 2**20
 
 
 class ModelFile:
@@ -167,6 +171,42 @@ def poison_cells(file: ModelFile, others: list[ModelFile], rng: Rng, sealed: boo
     return file.written(sealed=sealed)
 
 
+def collide(file: ModelFile, others: list[ModelFile], rng: Rng, sealed: bool) -> bytes:
+    """Give machines columns that meet in the same places of a hash table, or a filter that lets all of them pass."""
+    n_features = int(file.model["facts"]["n_features"])
+    for name, array in list(file.arrays.items()):
+        if name.endswith(".cells"):
+            n_weights = file.arrays[name.replace("cells", "n_weights")]
+            start = np.concatenate([[0], np.cumsum(n_cells(n_weights, n_features))])
+            cells = array.copy()
+            for first, n in zip(start.tolist(), n_weights.tolist(), strict=False):
+                cells[first : first + max(0, 2 * ((n + 3) // 4))] = 2**32 - 1
+            file.arrays[name] = cells
+        elif name.endswith((".weights.indices", ".columns")):
+            if rng.random() < 0.5:
+                file.model["facts"]["n_features"] = n_features = 2**31 - 1
+            file.arrays[name] = _colliding(array, n_features, int(rng.integers(2**32)))
+    return file.written(sealed=sealed)
+
+
+def _colliding(columns: np.ndarray, n_features: int, first: int) -> np.ndarray:
+    """Return columns whose hashes lie close together, ascending wherever the given ones do."""
+    runs = np.split(np.arange(len(columns)), np.flatnonzero(np.diff(columns) <= 0) + 1)
+    longest = max(len(run) for run in runs)
+    if n_features > MOST_HASHED:
+        hashes = np.arange(first, first + 4 * longest, dtype=np.uint64)
+        found = hashes * np.uint64(pow(GOLDEN, -1, 2**32)) % np.uint64(2**32)
+        found = found[found < n_features]
+    else:
+        found = np.roll(_in_order_of_hash(n_features), -first)
+    return np.concatenate([np.sort(found[: len(run)]) for run in runs]).astype(columns.dtype)
+
+
+@cache
+def _in_order_of_hash(n_columns: int) -> np.ndarray:
+    return np.argsort(np.arange(n_columns, dtype=np.uint64) * np.uint64(GOLDEN) % np.uint64(2**32))
+
+
 def bend_pointers(file: ModelFile, others: list[ModelFile], rng: Rng, sealed: bool) -> bytes:
     names = [name for name in file.arrays if name.startswith("trees.") or name.startswith("stream.")]
     return _bend(file, names or list(file.arrays), rng, sealed)
@@ -203,7 +243,12 @@ def repeat_keys(file: ModelFile, others: list[ModelFile], rng: Rng, sealed: bool
 
 def nest_deeply(file: ModelFile, others: list[ModelFile], rng: Rng, sealed: bool) -> bytes:
     depth = int(rng.choice([10, 500, 5_000, 100_000]))
-    nested = "[" * depth + "]" * depth if rng.random() < 0.5 else '{"tuple":' * depth + "[]" + "}" * depth
+    nested = [
+        "[" * depth + "]" * depth,
+        '{"tuple":' * depth + "[]" + "}" * depth,
+        # Not deep, but many.
+        f"[{'[[]],' * (2 * depth)}[]]",
+    ][rng.integers(3)]
 
     def change(header: dict[str, Any]) -> None:
         key = ["parameters", "facts", "sha256", "estimator"][rng.integers(4)]
@@ -282,6 +327,7 @@ MUTATIONS: list[Callable[[ModelFile, list[ModelFile], Rng, bool], bytes]] = [
     declare_shapes,
     poison_floats,
     poison_cells,
+    collide,
     bend_pointers,
     bend_indices,
     change_dtypes,

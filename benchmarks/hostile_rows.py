@@ -1,8 +1,8 @@
 """Hostile files of rows at the command line: each is classified or learned from, or refused with one message.
 
 Every file goes through ``margintree predict`` or ``fit`` as a user would give it, svmlight or CSV, plain, packed, or
-packed and damaged. A traceback, a message that is none, an output in spite of an error or a file left behind is a
-failure, and so is memory out of proportion.
+packed and damaged, with long labels, wide lines and columns that stand there many times. A traceback, a message that is
+none, an output in spite of an error or a file left behind is a failure, and so is memory out of proportion.
 """
 
 import argparse
@@ -25,9 +25,9 @@ from margintree.cli.app import app
 
 PACKERS = {"": bytes, ".gz": gzip.compress, ".bz2": bz2.compress}
 # Fitting takes far longer than reading.
-FIT_SHARE = 0.02
-# Arrays of the width of the rows, up to 2^24 columns, are all that a small file can ask for.
-MEMORY_PER_BYTE, MEMORY_AT_LEAST = 100, 2**28
+FIT_SHARE = 0.05
+# Arrays of the width of the rows, up to 2^24 columns, are all that a small file can ask for; a fit has several of them.
+MEMORY_PER_BYTE, MEMORY_AT_LEAST = 100, {"predict": 2**28, "fit": 2**30}
 
 
 class RowTrial:
@@ -45,6 +45,9 @@ class RowTrial:
         self.model = directory / "model"
         self.sound = {name: (directory / name).read_bytes() for name in ("rows.svm", "rows.csv")}
         self.scratch = tempfile.TemporaryDirectory(dir=quick_directory())
+        # No file is measured while loops are compiled.
+        for number, kind in enumerate(self.kinds):
+            self.outcome_of(number, self.sound[kind.split()[1].removesuffix(".gz").removesuffix(".bz2")], seed=1)
 
     def file_of(self, seed: int) -> tuple[int, bytes]:
         """Return what is done with the file of a seed, and the file."""
@@ -70,7 +73,7 @@ class RowTrial:
         done = CliRunner().invoke(app, [command, *map(str, files), *given])
         taken = memory_bytes("VmHWM") - before
         self.check(done, has_output=output.exists() if command == "fit" else done.stdout != "")
-        if command == "predict" and taken > MEMORY_AT_LEAST + MEMORY_PER_BYTE * len(raw):
+        if taken > MEMORY_AT_LEAST[command] + MEMORY_PER_BYTE * len(raw):
             raise AssertionError(f"{len(raw)} bytes took {taken} bytes of memory")
         path.unlink()
         output.unlink(missing_ok=True)

@@ -8,6 +8,10 @@ NUMBERS = (
     *(b"2147483648:1 ", b"9223372036854775808:1 ", b"0:1 0:1 ", "\u0663".encode(), b"''", b'"1\n2"'),
 )
 
+# How often something is repeated; the last ones, which take the time of hundreds of files, are rare.
+LENGTHS = (*(3, 300) * 10, *(5000,) * 5, 120_000, 1_100_000)
+MANY_ROWS, LONGEST = 4000, 2**23
+
 
 def mutant(data: bytes, draw: random.Random) -> bytes:
     """Return a small valid file with a few wounds."""
@@ -62,6 +66,40 @@ def shuffle_lines(content: bytearray, at: int, draw: random.Random) -> bytearray
     return bytearray(b"\n".join(lines[: draw.randrange(len(lines) + 1)]))
 
 
+def lengthen_a_label(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    """Give one row a long label, and sometimes many rows beside it, whose labels take the same room in an array."""
+    lines = content.split(b"\n")
+    number = content.count(b"\n", 0, at)
+    line = lines[number]
+    lines[number] = min(draw.choice(LENGTHS), 120_000) * line[:1] + line
+    if draw.random() < 0.1 and len(content) < 10_000:
+        lines += (lines[1:-1] * (MANY_ROWS // max(1, len(lines))))[:MANY_ROWS]
+    return bytearray(b"\n".join(lines))
+
+
+def widen_lines(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    """Give one row more columns, or all of them."""
+    lines = content.split(b"\n")
+    number, n_columns = content.count(b"\n", 0, at), draw.choice(LENGTHS)
+    more = b"".join(b" %d:1" % j for j in range(4, 4 + n_columns)) if b":" in content else b",1" * n_columns
+    wide = range(len(lines) - 1) if n_columns < 1000 and draw.random() < 0.5 else [number]
+    for i in wide:
+        lines[i] = lines[i] + more
+    return bytearray(b"\n".join(lines))
+
+
+def repeat_a_column(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    """Let a column stand in all rows, or in one, many times, under the same name or number."""
+    separator = b" " if b":" in content else b","
+    lines = [line.split(separator) for line in content.split(b"\n")]
+    number, n_times = content.count(b"\n", 0, at), draw.choice(LENGTHS)
+    column = draw.randrange(len(lines[number]))
+    for i in range(len(lines)) if n_times < 1000 and draw.random() < 0.5 else [number]:
+        cells = lines[i][column : column + 1]
+        lines[i][column : column + 1] = cells * min(n_times, LONGEST // max(1, len(b"".join(cells))))
+    return bytearray(b"\n".join(separator.join(cells) for cells in lines))
+
+
 WOUNDS = (
     flip_a_bit,
     cut_off,
@@ -73,4 +111,7 @@ WOUNDS = (
     repeat_a_part,
     repeat_a_byte,
     shuffle_lines,
+    lengthen_a_label,
+    widen_lines,
+    repeat_a_column,
 )

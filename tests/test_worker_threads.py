@@ -122,3 +122,13 @@ broken()
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert "ZeroDivisionError" in done.stderr
     assert "Abandoned" not in done.stderr
+
+
+def test_a_thread_that_dies_before_it_begins_is_not_waited_for_without_end(monkeypatch):
+    # As a thread does that finds no memory for its first step.
+    monkeypatch.setattr(worker_threads._Worker, "_bootstrap", lambda thread: None)
+    monkeypatch.setattr(worker_threads, "SECONDS_TO_BEGIN", 0.1)
+    with pytest.raises(MemoryError, match="did not begin"):
+        apart(lambda: 1)
+    monkeypatch.undo()
+    assert apart(lambda: 1) == 1

@@ -24,6 +24,8 @@ Result = TypeVar("Result")
 
 # A waiting thread looks up this often: whether it was abandoned itself, and on Windows whether Ctrl-C was pressed.
 SECONDS_BETWEEN_LOOKS = 0.2
+# A thread that has not begun by then was killed by a lack of memory.
+SECONDS_TO_BEGIN = 10.0
 _END = object()
 
 # Numbers of abandoned threads that are still at work, from the front; 0 marks the end. One that finds no place is
@@ -107,9 +109,19 @@ class Workers(Generic[Task, Result]):
                 thread.join()
 
 
+class _Begun(threading.Event):
+    """Tells that a thread has begun; Python waits for that without end, also where memory has run out before it."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if not super().wait(SECONDS_TO_BEGIN if timeout is None else timeout) and timeout is None:
+            raise MemoryError("A worker thread did not begin; there is probably too little memory for it.")
+        return True
+
+
 class _Worker(threading.Thread):
     def __init__(self, work: Any, waiting: Any, done: Any, closed: threading.Event, abandoned: threading.Event) -> None:
         super().__init__(name="margintree", daemon=True)
+        self._started = _Begun()
         self._work, self._waiting, self._done = work, waiting, done
         self._closed, self.abandoned = closed, abandoned
         # What the caller set for its own context, such as numpy's error state, holds here, too.

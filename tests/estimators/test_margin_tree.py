@@ -523,3 +523,9 @@ def test_a_split_of_ones_own_is_told_what_is_wrong(split, error, message):
 def test_parameters_of_the_search_are_checked(parameters):
     with pytest.raises(ValueError, match="parameter of BestFirstSplit must"):
         BestFirstSplit(**parameters)
+
+
+def test_a_degree_below_one_is_refused_by_name():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="'degree' parameter of MarginTreeClassifier must be a float in the range"):
+        MarginTreeClassifier("poly", degree=0.5).fit(X, y)

@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from margintree import ModelFileError, load_model, save_model
 from margintree.model_file import container
+from margintree.model_file.files import as_contents
 
 ARRAYS = {
     "bytes": np.arange(5, dtype=np.uint8),
@@ -115,7 +117,7 @@ def test_a_header_that_does_not_fit_its_data_is_refused(mutate):
         (b'{"__metadata__":{},"__metadata__":{}}', "twice"),
         (b'{"__metadata__":{"a":NaN}}', "NaN"),
         (b'{"a":' * 100_000, "JSON"),
-        (b"[" * 1_000_000, "JSON"),
+        (b"[" * 100_000, "JSON"),
         (b'{"a":' + b"9" * 10_000 + b"}", "JSON"),
         (b"\xff\xfe", "JSON"),
         (b"[1, 2]", "no JSON object"),
@@ -248,3 +250,27 @@ def test_a_file_that_does_not_fit_into_memory_is_refused_with_the_way_to_use_it(
     monkeypatch.setattr(type(path), "open", lambda self, mode: Reader(str(self), "rb"))
     with pytest.raises(ModelFileError, match="mmap=True"):
         container.read(path, is_mapped=False)
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+def test_more_lists_than_parameters_need_are_refused_before_they_are_made(fitted, tmp_path, escaped):
+    """Three bytes of an empty list become a hundred; hidden by escapes, they are only found in the description."""
+    arrays, metadata = as_contents(fitted("OneVsRestSVC linear").model)
+    description = json.loads(metadata["model"])
+    description["parameters"]["class_weight"] = [[] for _ in range(container.MOST_CONTAINERS + 1)]
+    path = tmp_path / "model"
+    with path.open("wb") as stream:
+        container.write(stream, arrays, {**metadata, "model": json.dumps(description, separators=(",", ":"))})
+    if escaped:
+        raw = path.read_bytes()
+        length = int.from_bytes(raw[:8], "little")
+        text = raw[8 : 8 + length].replace(b"[],", b"\\u005b\\u005d,")
+        text += b" " * (-(8 + len(text)) % container.ALIGNMENT)
+        path.write_bytes(len(text).to_bytes(8, "little") + text + raw[8 + length :])
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelFileError, match=f"its {'description' if escaped else 'header'} has 26.... lists"):
+            load_model(path)
+        assert tracemalloc.get_traced_memory()[1] < 20 * 2**20
+    finally:
+        tracemalloc.stop()

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from margintree import ModelFileError
-from margintree.model_file import container
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 N_FILES = 2000
@@ -36,17 +35,18 @@ def test_hostile_files_are_refused_or_predict_without_crash_or_endless_loop(host
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is fenced on Linux only")
-def test_a_read_behind_the_end_of_an_array_is_found_out():
+@pytest.mark.parametrize(("at_front", "place"), [(False, "array.nbytes"), (True, "-8")])
+def test_a_read_outside_of_an_array_is_found_out(at_front, place):
     """The fence itself: a process that reads one element too many dies of it, and is reported by its seed."""
     program = f"""
 import ctypes, sys
 import numpy as np
 sys.path.insert(0, {str(BENCHMARKS)!r})
 from hostile_files import fenced
-array = fenced(np.arange(10.0).tobytes(), 0, np.dtype(np.float64), (10,))
+array = fenced(np.arange(10.0).tobytes(), 0, np.dtype(np.float64), (10,), at_front={at_front})
 assert array.sum() == 45.0
 print("whole", flush=True)
-ctypes.c_double.from_address(array.ctypes.data + array.nbytes).value
+ctypes.c_double.from_address(array.ctypes.data + {place}).value
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "whole\n"
@@ -54,23 +54,15 @@ ctypes.c_double.from_address(array.ctypes.data + array.nbytes).value
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-def test_memory_out_of_proportion_is_found_out(hostile_files, tmp_path, monkeypatch):
-    # A trial lays arrays before a fence, for the whole process.
-    monkeypatch.setattr(container, "as_array", container.as_array)
-    with np.errstate():
-        trial = hostile_files.ModelTrial(tmp_path)
-    trial.path.write_bytes(bytes(1000))
-    with pytest.raises(ModelFileError):
-        trial.load_in_bounds(is_mapped=True)
-
-    def greedy(path, mmap):
-        # So much is never memory that the process has already and does not use.
-        np.ones(2**23)
+def test_memory_and_time_out_of_proportion_are_found_out(hostile_files, monkeypatch):
+    with hostile_files.bounded("loading", 1000):
+        pass
+    # So much is never memory that the process has already and does not use.
+    with pytest.raises(AssertionError, match="loading 1000 bytes took"), hostile_files.bounded("loading", 1000):
+        np.ones(2**24)
+    monkeypatch.setattr(hostile_files, "MOST_SECONDS", -1.0)
+    with pytest.raises(AssertionError, match=r"took 0\.\d s"), hostile_files.bounded("loading", 1000):
         raise ModelFileError("refused, too late")
-
-    monkeypatch.setattr(hostile_files, "load_model", greedy)
-    with pytest.raises(AssertionError, match="loading 1000 bytes took"):
-        trial.load_in_bounds(is_mapped=True)
 
 
 def test_mutations_are_the_same_for_the_same_seed(hostile_files, tmp_path):

@@ -4,9 +4,9 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
+from margintree.estimators.callbacks import FitProgress
 from margintree.estimators.flat import FlatClassifier
 from margintree.estimators.training_data import linear_set
 from margintree.solvers.all_together import AllTogetherSolution, MulticlassLoss, solve_all_together
@@ -108,7 +108,6 @@ class AllTogetherSVC(FlatClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the machines.
 
@@ -122,10 +121,12 @@ class AllTogetherSVC(FlatClassifier):
         -------
         self
         """
-        data, _, _ = self._training_data(X, y, sample_weight)
+        data, X, y = self._training_data(X, y, sample_weight)
         training_set = linear_set(data, fit_intercept=self.fit_intercept)
         rows = training_set.select(*training_set.rows_of(np.arange(training_set.n_classes)), self._seed())
+        self._progress = FitProgress(self, 1, X, y)
         solution = apart(lambda: solve_all_together(rows, self.loss, tol=self.tol, max_iter=self.max_iter))
+        self._progress.machine_done(solution, "problem")
         self._store_machines(self._as_machines(solution, rows), None, data)
         return self
 

@@ -1,7 +1,7 @@
 """What all estimators share: parameters of the machines, validation of data, and warnings."""
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -9,17 +9,20 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from margintree.estimators.callbacks import CallbackSupportMixin, FitProgress, reporting, with_callbacks
 from margintree.estimators.sparse_input import checked_indices, in_canonical_form
 from margintree.estimators.training_data import TrainingData, gamma_value, kernel_set, linear_set, prepare
+from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.training_set import TrainingSet
+from margintree.training.machines import Machine, Trainer
 from margintree.worker_threads import apart
 
 Kernel = str | Callable[[Any, Any], Any]
@@ -43,16 +46,21 @@ def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
     return learned
 
 
-class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier made of L2-loss support vector machines.
 
-    The parameters of a subclass that have a name from here mean the same in all of them. Its ``fit`` is all or nothing.
+    The parameters of a subclass that have a name from here mean the same in all of them. Its ``fit`` checks them, is
+    all or nothing, and tells callbacks and, if verbose, the terminal how far it is.
     """
+
+    _machines: MachineSet
+    _progress: FitProgress
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "fit" in vars(cls):
-            cls.fit = all_or_nothing(cls.fit)
+            checked = _fit_context(prefer_skip_nested_validation=True)(reporting(cls.fit))
+            cls.fit = all_or_nothing(with_callbacks(checked))
 
     machine_constraints: ClassVar[dict[str, Any]] = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
@@ -66,7 +74,7 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     kernel_constraints: ClassVar[dict[str, Any]] = {
         "kernel": [StrOptions({"linear", "rbf", "poly", "precomputed"}), callable],
         "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0.0, None, closed="neither")],
-        "degree": [Interval(Real, 0.0, None, closed="neither")],
+        "degree": [Interval(Real, 1.0, None, closed="left")],
         "coef0": [Interval(Real, None, None, closed="neither")],
         "cache_size": [Interval(Real, 0.0, None, closed="neither")],
         "n_jobs": [Integral, None],
@@ -171,6 +179,26 @@ class MachineClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _trainer(self, training_set: TrainingSet, seed: int, n_machines: int, X: Any, y: Any) -> Trainer:
+        """Return what trains the machines of a fit, at most so many, and reports each of them."""
+        self._progress = FitProgress(self, n_machines, X, y)
+        return Trainer(training_set, self.tol, self.max_iter, seed, self._progress.machine_done)
+
+    def _store_machines(self, machines: Sequence[Machine], function: KernelFunction | None, data: TrainingData) -> None:
+        """Keep machines without a tree ready to predict, and warn of those that did not converge."""
+        self.classes_ = data.classes
+        classifiers = [machine.classifier for machine in machines]
+        if function is None:
+            self._machines = LinearMachines.from_classifiers(classifiers, data.X.shape[1])
+        else:
+            self._machines = KernelMachines.from_classifiers(classifiers, function, data.X, data.original_row)
+        self.n_iter_ = max(machine.n_iter for machine in machines)
+        self._warn_of_open_gaps((machine.duality_gap for machine in machines), "machines")
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A callback may copy an estimator whose fit goes on; its progress is that of the fit alone.
+        return {name: value for name, value in super().__getstate__().items() if name != "_progress"}
 
     def _n_threads(self) -> int:
         return int(effective_n_jobs(self.n_jobs))

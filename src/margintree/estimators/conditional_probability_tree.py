@@ -14,7 +14,9 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from margintree.class_tree import ClassTree
 from margintree.estimators.base import Kernel, all_or_nothing
+from margintree.estimators.callbacks import FitProgress
 from margintree.estimators.sparse_input import checked_indices, in_canonical_form
 from margintree.estimators.training_data import TrainingData
 from margintree.estimators.tree_walk import TreeWalker
@@ -80,7 +82,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
     random_state : int, RandomState or None, default=None
         Steers the order of the rows, and of coordinate descent.
     verbose : int, default=0
-        Print a line when the tree has grown.
+        Print a line when the tree has grown, and one per machine.
 
     Attributes
     ----------
@@ -191,7 +193,6 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Grow the tree in one pass over the rows, and train its machines if it has any.
 
@@ -207,19 +208,22 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         self
         """
         self._check_kernel()
-        data, _, _ = self._training_data(X, y, sample_weight)
+        data, X, y = self._training_data(X, y, sample_weight)
         seed = self._seed()
         stream_tree, regressors = StreamTree(self.alpha), self._new_regressors(data.X)
+        n_classes = len(data.classes)
+        # One pass over the rows, and where there are machines n_classes - 1 of them.
+        self._progress = FitProgress(self, 1 if self.node == "online" else n_classes, X, y)
         apart(lambda: stream_tree.absorb(data.X, self._stream(data, seed), regressors))
+        tree, _ = stream_tree.class_tree(np.arange(n_classes))
+        self._progress.task_done("pass", f"{data.X.shape[0]} rows, {n_classes} classes, depth {tree.max_depth}")
         if self.node == "online":
             self._stream_tree, self._regressors, self._labels = stream_tree, regressors, data.classes
             self._store_regressors()
         else:
             self._stream_tree = None
-            gaps = self._train_machines(data, stream_tree, seed)
+            gaps = self._train_machines(data, tree, seed)
             self._warn_of_open_gaps(gaps, "nodes")
-        if self.verbose:
-            print(f"[margintree] {data.X.shape[0]} rows: {self.tree_.n_classes} classes, depth {self.tree_.max_depth}")
         return self
 
     @available_if(_has_regressors)  # type: ignore[untyped-decorator]
@@ -348,11 +352,11 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         factors = np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
         return np.asarray(weight * factors[codes])
 
-    def _train_machines(self, data: TrainingData, stream_tree: StreamTree, seed: int) -> list[float]:
+    def _train_machines(self, data: TrainingData, tree: ClassTree, seed: int) -> list[float]:
         """Train a machine at every node; return their duality gaps."""
         training_set, function = self._training_set(data)
-        tree, _ = stream_tree.class_tree(np.arange(len(data.classes)))
-        machines = train_each(Trainer(training_set, self.tol, self.max_iter, seed), tree, self._n_threads())
+        trainer = Trainer(training_set, self.tol, self.max_iter, seed, self._progress.machine_done)
+        machines = train_each(trainer, tree, self._n_threads())
         self._store_tree(tree, [machine.classifier for machine in machines], function, data)
         self.n_iter_ = max(machine.n_iter for machine in machines)
         return [machine.duality_gap for machine in machines]

@@ -5,13 +5,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import _fit_context
 from sklearn.utils.validation import check_is_fitted
 
 from margintree.estimators.base import Kernel, MachineClassifier
 from margintree.estimators.one_vs_one import OneVsOneSVC
 from margintree.prediction.flat_instance import FlatInstancePredictor
-from margintree.prediction.machine_set import MachineSet
+from margintree.training.machines import all_pairs, train_pairs
 
 
 class DecisionDAGClassifier(MachineClassifier):
@@ -58,7 +57,6 @@ class DecisionDAGClassifier(MachineClassifier):
         **MachineClassifier.kernel_constraints,
         "class_order": ["array-like", None],
     }
-    _machines: MachineSet
 
     def __init__(
         self,
@@ -111,7 +109,6 @@ class DecisionDAGClassifier(MachineClassifier):
         graph._take(fitted)
         return graph
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the machines of 1vs1.
 
@@ -125,9 +122,12 @@ class DecisionDAGClassifier(MachineClassifier):
         -------
         self
         """
-        parameters = self.get_params()
-        del parameters["class_order"]
-        self._take(OneVsOneSVC(**parameters).fit(X, y, sample_weight))
+        data, X, y = self._training_data(X, y, sample_weight)
+        training_set, function = self._training_set(data)
+        pairs = all_pairs(len(data.classes))
+        trainer = self._trainer(training_set, self._seed(), len(pairs), X, y)
+        self._store_machines(train_pairs(trainer, pairs, self._n_threads()), function, data)
+        self._put_in_order(pairs)
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
@@ -182,9 +182,13 @@ class DecisionDAGClassifier(MachineClassifier):
             self.__dict__.pop(name, None)
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))
+        self._put_in_order(fitted.pairs_)
+
+    def _put_in_order(self, pairs: npt.NDArray[np.int64]) -> None:
+        """Find out which machine is between which classes, and in which order the list has these."""
         n_classes = len(self.classes_)
         self._machine_of = np.zeros((n_classes, n_classes), dtype=np.int64)
-        self._machine_of[tuple(fitted.pairs_.T)] = np.arange(len(fitted.pairs_))
+        self._machine_of[tuple(pairs.T)] = np.arange(len(pairs))
         self.order_ = np.arange(n_classes)
         if self.class_order is not None:
             given = np.asarray(self.class_order)

@@ -3,12 +3,10 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import _fit_context
 
 from margintree.estimators.tree_walk import TreeWalker
 from margintree.structures.random_tree import random_tree
 from margintree.training.filtered import train_filtered
-from margintree.training.machines import Trainer
 from margintree.worker_threads import apart
 
 
@@ -54,7 +52,6 @@ class FilterTreeClassifier(TreeWalker):
     3
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Draw the tree and train its machines from the leaves up.
 
@@ -68,11 +65,11 @@ class FilterTreeClassifier(TreeWalker):
         -------
         self
         """
-        data, _, _ = self._training_data(X, y, sample_weight)
+        data, X, y = self._training_data(X, y, sample_weight)
         training_set, function = self._training_set(data)
         seed = self._seed()
         tree = random_tree(len(data.classes), seed)
-        trainer = Trainer(training_set, self.tol, self.max_iter, seed)
+        trainer = self._trainer(training_set, seed, len(data.classes) - 1, X, y)
         trained = apart(lambda: train_filtered(trainer, tree))
         self._store_tree(tree, [machine.classifier for machine in trained.machines], function, data)
         self.node_rows_ = [np.sort(data.original_row[rows]) for rows in trained.rows]

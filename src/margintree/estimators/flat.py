@@ -10,7 +10,6 @@ import numpy.typing as npt
 from margintree.estimators.base import MachineClassifier
 from margintree.estimators.training_data import TrainingData
 from margintree.prediction.flat_instance import FlatInstancePredictor
-from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.training.machines import Machine
 
@@ -19,7 +18,6 @@ class FlatClassifier(MachineClassifier):
     """A classifier that evaluates all of its machines for every row."""
 
     classes_: npt.NDArray[Any]
-    _machines: MachineSet
     n_machines_: int
 
     @abstractmethod
@@ -66,13 +64,5 @@ class FlatClassifier(MachineClassifier):
         return values[:, 0] if values.shape[1] == 1 else values
 
     def _store_machines(self, machines: Sequence[Machine], function: KernelFunction | None, data: TrainingData) -> None:
-        """Keep the machines ready to predict, and warn of those that did not converge."""
-        self.classes_ = data.classes
         self.n_machines_ = len(machines)
-        classifiers = [machine.classifier for machine in machines]
-        if function is None:
-            self._machines = LinearMachines.from_classifiers(classifiers, data.X.shape[1])
-        else:
-            self._machines = KernelMachines.from_classifiers(classifiers, function, data.X, data.original_row)
-        self.n_iter_ = max(machine.n_iter for machine in machines)
-        self._warn_of_open_gaps((machine.duality_gap for machine in machines), "machines")
+        super()._store_machines(machines, function, data)

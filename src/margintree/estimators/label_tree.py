@@ -5,7 +5,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval
 
 from margintree.estimators.base import Kernel
@@ -14,7 +13,7 @@ from margintree.estimators.tree_walk import TreeWalker
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.structures.confusion_tree import confusion_tree
 from margintree.training.joint import train_jointly
-from margintree.training.machines import Trainer, train_each
+from margintree.training.machines import train_each
 from margintree.worker_threads import apart
 
 
@@ -130,7 +129,6 @@ class LabelTreeClassifier(TreeWalker):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Find out which classes are confused, build the tree and train its machines.
 
@@ -152,10 +150,11 @@ class LabelTreeClassifier(TreeWalker):
                 f"Got kernel={self.kernel!r}. Use joint=False, which trains each node by itself with any kernel, "
                 "or kernel='linear'."
             )
-        data, _, _ = self._training_data(X, y, sample_weight)
+        data, X, y = self._training_data(X, y, sample_weight)
         training_set, function = self._training_set(data)
-        trainer = Trainer(training_set, self.tol, self.max_iter, self._seed())
-        n_threads = self._n_threads()
+        n_classes, n_threads = len(data.classes), self._n_threads()
+        n_machines = self.n_folds * n_classes + (1 if self.joint else n_classes - 1)
+        trainer = self._trainer(training_set, self._seed(), n_machines, X, y)
         confusion = held_out_confusion(trainer, data, function, n_folds=self.n_folds, n_threads=n_threads)
         self.confusion_: npt.NDArray[np.float64] = confusion.matrix
         tree = confusion_tree((confusion.matrix + confusion.matrix.T) / 2.0)
@@ -165,6 +164,7 @@ class LabelTreeClassifier(TreeWalker):
         if isinstance(training_set, LinearTrainingSet) and self.joint:
             tol, max_iter = self.tol, self.max_iter
             solution = apart(lambda: train_jointly(training_set, tree, tol=tol, max_iter=max_iter, seed=trainer.seed))
+            self._progress.machine_done(solution, "problem")
             self._store_tree(tree, solution.classifiers, function, data)
             gaps, self.n_iter_ = [solution.duality_gap], solution.n_iter
         else:

@@ -7,12 +7,11 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from threadpoolctl import ThreadpoolController
 
 from margintree.estimators.base import Kernel
-from margintree.estimators.callbacks import CallbackSupportMixin, FitProgress, with_callbacks
+from margintree.estimators.callbacks import FitProgress
 from margintree.estimators.ranked_walk import RankedWalker
 from margintree.estimators.training_data import TrainingData
 from margintree.prediction.decider import KINDS
@@ -35,7 +34,7 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[misc]
+class MarginTreeClassifier(RankedWalker):
     """Classify by walking a binary tree over the classes, learned by maximum separating margin.
 
     Each internal node divides its classes into the two groups that a support vector machine separates
@@ -53,7 +52,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         of this.
     gamma : {"scale", "auto"} or float, default="scale"
         Of the "rbf" and "poly" kernels. "scale" is 1 / (n_features * variance of X).
-    degree : float, default=3
+    degree : float of at least 1, default=3
         Of the "poly" kernel.
     coef0 : float, default=0.0
         Of the "poly" kernel.
@@ -211,8 +210,6 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         self.random_state = random_state
         self.verbose = verbose
 
-    @with_callbacks  # type: ignore[untyped-decorator]
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the tree.
 
@@ -231,7 +228,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
         self._check_walk()
         data, X, y = self._training_data(X, y, sample_weight)
         training_set, _ = self._training_set(data)
-        progress = FitProgress(self, len(data.classes) - 1, X, y)
+        self._progress = FitProgress(self, len(data.classes) - 1, X, y)
         seed = self._seed()
         # On several threads products round in another way; a model must not depend on how many there are.
         with _blas().limit(limits=1):
@@ -243,7 +240,7 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
                 max_iter=self.max_iter,
                 seed=seed,
                 n_threads=self._n_threads(),
-                on_node=progress.node_done,
+                on_node=self._progress.node_done,
                 class_names=data.classes,
                 keep=lambda machine: as_kept(machine, training_set, self.prune),
             )
@@ -251,7 +248,6 @@ class MarginTreeClassifier(CallbackSupportMixin, RankedWalker):  # type: ignore[
             self._store([grown, *self._more_trees(trainer, data)], trainer, data)
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         self.node_records_, self.n_iter_ = grown.records, max(record.n_iter for record in grown.records)
-        progress.finish()
         return self
 
     def _training_rules(self, X: Any) -> dict[str, Any]:

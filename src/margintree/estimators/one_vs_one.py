@@ -1,18 +1,15 @@
 """OneVsOneSVC: one machine per pair of classes."""
 
-from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import _fit_context
 
 from margintree import kernels
 from margintree.estimators.flat import FlatClassifier
 from margintree.prediction.flat_instance import FlatInstancePredictor
 from margintree.solvers.linear_rows import read_only
-from margintree.training.machines import Machine, Trainer
-from margintree.worker_threads import in_threads
+from margintree.training.machines import all_pairs, train_pairs
 
 
 class OneVsOneSVC(FlatClassifier):
@@ -51,7 +48,6 @@ class OneVsOneSVC(FlatClassifier):
     [[0, 1], [0, 2], [1, 2]]
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the machines.
 
@@ -65,15 +61,11 @@ class OneVsOneSVC(FlatClassifier):
         -------
         self
         """
-        data, _, _ = self._training_data(X, y, sample_weight)
+        data, X, y = self._training_data(X, y, sample_weight)
         training_set, function = self._training_set(data)
-        trainer = Trainer(training_set, self.tol, self.max_iter, self._seed())
-        self.pairs_ = np.array(list(combinations(range(len(data.classes)), 2)))
-
-        def between(pair: npt.NDArray[np.int64]) -> Machine:
-            return trainer.between_classes(pair[:1], pair[1:])
-
-        self._store_machines(in_threads(between, list(self.pairs_), self._n_threads()), function, data)
+        self.pairs_ = all_pairs(len(data.classes))
+        trainer = self._trainer(training_set, self._seed(), len(self.pairs_), X, y)
+        self._store_machines(train_pairs(trainer, self.pairs_, self._n_threads()), function, data)
         return self
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:

@@ -4,10 +4,9 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import _fit_context
 
 from margintree.estimators.flat import FlatClassifier
-from margintree.training.machines import Trainer, train_against_the_rest
+from margintree.training.machines import train_against_the_rest
 from margintree.worker_threads import apart
 
 
@@ -46,7 +45,6 @@ class OneVsRestSVC(FlatClassifier):
     (2, 3)
     """
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Train the machines.
 
@@ -60,14 +58,14 @@ class OneVsRestSVC(FlatClassifier):
         -------
         self
         """
-        data, _, _ = self._training_data(X, y, sample_weight)
+        data, X, y = self._training_data(X, y, sample_weight)
         training_set, function = self._training_set(data)
         n_classes = len(data.classes)
         seed = self._seed()
-        trainer = Trainer(training_set, self.tol, self.max_iter, seed)
         rows = apart(lambda: training_set.node_rows(np.arange(n_classes), seed))
         # Two classes need one machine; the other is its mirror image.
         classes = range(n_classes) if n_classes > 2 else [1]
+        trainer = self._trainer(training_set, seed, len(classes), X, y)
         machines = train_against_the_rest(trainer, rows, classes, self._n_threads())
         self._store_machines(machines, function, data)
         return self

@@ -4,7 +4,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import _fit_context
 from sklearn.utils._param_validation import StrOptions
 
 from margintree.estimators.base import Kernel
@@ -12,7 +11,6 @@ from margintree.estimators.flat import FlatClassifier
 from margintree.prediction.decoding import class_scores, loss_weights
 from margintree.prediction.flat_instance import FlatInstancePredictor
 from margintree.training import codes
-from margintree.training.machines import Trainer
 
 
 class OutputCodeSVC(FlatClassifier):
@@ -118,7 +116,6 @@ class OutputCodeSVC(FlatClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Make the code and train the machines.
 
@@ -132,11 +129,11 @@ class OutputCodeSVC(FlatClassifier):
         -------
         self
         """
-        data, _, _ = self._training_data(X, y, sample_weight)
+        data, X, y = self._training_data(X, y, sample_weight)
         seed = self._seed()
         self.code_ = self._make_code(len(data.classes), seed)
         training_set, function = self._training_set(data)
-        trainer = Trainer(training_set, self.tol, self.max_iter, seed)
+        trainer = self._trainer(training_set, seed, self.code_.shape[1], X, y)
         machines = codes.train_columns(trainer, self.code_, self._n_threads())
         accuracy = codes.training_accuracy(training_set, self.code_, machines, data.sample_weight)
         self.code_weights_ = loss_weights(accuracy)

@@ -32,9 +32,9 @@ DTYPES = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
-# What Python makes of a header takes some twenty times its length. Ours have a few kB; only class weights, class orders
-# and codes given as parameters make them longer.
-LARGEST_HEADER = 2**24
+# What Python makes of a header takes some twenty times its length, and of one that is nothing but empty lists far more.
+# Ours have a few kB; only class weights, class orders and codes given as parameters make them longer.
+LARGEST_HEADER, MOST_CONTAINERS = 2**23, 2**18
 # The data begin at a multiple of this, as wide as a cache line.
 ALIGNMENT = 64
 MOST_DIMENSIONS = 2
@@ -175,6 +175,9 @@ def as_array(buffer: Buffer, offset: int, dtype: np.dtype[Any], shape: tuple[int
 
 def parse_json(text: bytes | str, what: str) -> dict[str, Any]:
     """Return a JSON object; keys that come twice, NaN and anything else that two readers may read differently fail."""
+    n_containers = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    if n_containers > MOST_CONTAINERS:
+        raise ModelFileError(f"its {what} has {n_containers} lists and objects, and at most {MOST_CONTAINERS} are read")
     try:
         value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:

@@ -69,6 +69,8 @@ def restore_fitted(source: Input, estimator: Any) -> None:
     estimator.classes_ = take_labels(source.section("classes"))
     if not len(estimator.classes_) or not (estimator.classes_[:-1] < estimator.classes_[1:]).all():
         raise ModelFileError("its classes are not sorted, or there are none")
+    if estimator.classes_.dtype.kind == "f" and not all(map(float.is_integer, estimator.classes_.tolist())):
+        raise ModelFileError("its classes are numbers that are not whole, which no classifier is fitted to")
     if source.has("feature_names.type"):
         names = take_labels(source.section("feature_names"), estimator.n_features_in_)
         if names.dtype != object:

@@ -188,6 +188,8 @@ def read_format_2(contents: Contents, verify: bool, update: Callable[..., None] 
         source.finish()
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{error}".rstrip(".")) from error
+    except MemoryError as error:
+        raise ModelFileError("what it holds does not fit into memory") from error
     return estimator
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from margintree.model_file.errors import ModelFileError
-from margintree.model_file.matrices import COLUMNS, ROWS, put_function, put_matrix, take_function, take_matrix
+from margintree.model_file.matrices import COLUMNS, put_function, put_matrix, take_function, take_matrix, take_vectors
 from margintree.model_file.sections import Input, Output
 from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
 
@@ -37,8 +37,9 @@ def take_machines(source: Input, n_machines: int, n_features: int, kernel: str) 
     constants = source.finite("constants", n_machines)
     # With vectors of its own the model has these numbers only for the record.
     support = source.indices("support", n_features if kernel == "precomputed" else np.iinfo(np.int64).max, None)
-    coefficients = take_matrix(source.section("coefficients"), len(support), n_machines, ["csc_array"])
+    of_coefficients = source.section("coefficients")
+    coefficients = take_matrix(of_coefficients, len(support), n_machines, ["csc_array"], is_finite=True)
     vectors = None
     if kernel != "precomputed":
-        vectors = take_matrix(source.section("vectors"), len(support), n_features, ROWS)
+        vectors = take_vectors(source.section("vectors"), function, len(support), n_features)
     return KernelMachines(function, vectors, support, coefficients, constants)

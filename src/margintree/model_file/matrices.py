@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.utils.extmath import row_norms
 
 from margintree.model_file.errors import ModelFileError
 from margintree.model_file.sections import Input, Output
@@ -31,9 +32,13 @@ def put_matrix(out: Output, matrix: Any) -> None:
         out.array(name, getattr(matrix, name))
 
 
-def take_matrix(source: Input, n_rows: int, n_columns: int, layouts: Collection[str]) -> Any:
-    """Return a matrix whose indices all lie inside."""
+def take_matrix(
+    source: Input, n_rows: int, n_columns: int, layouts: Collection[str], *, is_finite: bool = False
+) -> Any:
+    """Return a matrix whose indices all lie inside; with ``is_finite``, refuse NaN and infinite values."""
     layout = source.choice("layout", layouts)
+    if is_finite:
+        source.check_finite("data" if layout in SPARSE else "values")
     if layout == "dense":
         return source.array("values", np.float64, n_rows, n_columns)
     if layout == "dense_columns":
@@ -51,6 +56,18 @@ def take_matrix(source: Input, n_rows: int, n_columns: int, layouts: Collection[
     return SPARSE[layout]((data, indices, indptr), shape=(n_rows, n_columns), copy=False)
 
 
+def take_vectors(source: Input, function: KernelFunction, n_vectors: int, n_features: int) -> Any:
+    """Return support vectors; each was a row to train on, so its kernel value with itself is finite."""
+    vectors = take_matrix(source, n_vectors, n_features, ROWS, is_finite=True)
+    with np.errstate(over="ignore", invalid="ignore"):
+        values = row_norms(vectors, squared=True)
+        if function.kernel == "poly":
+            values = (function.gamma * values + function.coef0) ** function.degree
+    if not np.isfinite(values).all():
+        raise ModelFileError(f"its {function.kernel} kernel has no finite value for some of its support vectors")
+    return vectors
+
+
 def put_function(out: Output, function: KernelFunction) -> None:
     """Store a kernel function by its name."""
     out.fact("kernel", function.kernel)
@@ -65,11 +82,10 @@ def take_function(source: Input, kernel: str) -> KernelFunction:
     """Return the kernel function, which must be the one that the estimator names."""
     if source.choice("kernel", KERNELS) != kernel:
         raise ModelFileError(f"its machines have another kernel than kernel={kernel!r}")
-    smallest = math.ulp(0.0)
     return KernelFunction(
         kernel,
-        source.number("gamma", smallest),
-        source.number("degree", smallest, stays_whole=True),
+        source.number("gamma", math.ulp(0.0)),
+        source.number("degree", 1.0, stays_whole=True),
         source.number("coef0"),
         source.boolean("fit_intercept"),
     )

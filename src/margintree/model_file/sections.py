@@ -17,6 +17,8 @@ from margintree.model_file.errors import ModelFileError
 LARGEST_NUMBER = 1.7e308
 # Beyond, floats are whole by themselves.
 LARGEST_WHOLE = 2**53
+# Values that are asked at once whether they are finite.
+FINITE_PART = 2**20
 
 
 class Output:
@@ -83,10 +85,16 @@ class Input:
 
     def finite(self, name: str, *shape: int | None) -> npt.NDArray[np.float64]:
         """Take an array of finite float64 numbers."""
-        array = self.array(name, np.float64, *shape)
-        if not np.isfinite(array).all():
-            raise ModelFileError(f"array {self._prefix + name!r} has values that are not finite")
-        return array
+        self.check_finite(name)
+        return self.array(name, np.float64, *shape)
+
+    def check_finite(self, name: str) -> None:
+        """Refuse an array that has values that are not finite, and leave it where it is."""
+        flat = self._arrays.get(self._prefix + name, np.empty(0)).reshape(-1)
+        # In parts: support vectors may be most of a file, and nothing of their size is made.
+        for first in range(0, len(flat), FINITE_PART):
+            if not np.isfinite(flat[first : first + FINITE_PART]).all():
+                raise ModelFileError(f"array {self._prefix + name!r} has values that are not finite")
 
     def indices(self, name: str, stop: int, *shape: int | None) -> npt.NDArray[np.int64]:
         """Take an array of int64 numbers in 0 .. stop - 1."""

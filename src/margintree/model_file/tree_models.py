@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from margintree.class_tree import ClassTree
 from margintree.model_file.errors import ModelFileError
-from margintree.model_file.matrices import ROWS, put_function, put_matrix, take_function, take_matrix
+from margintree.model_file.matrices import put_function, put_matrix, take_function, take_vectors
 from margintree.model_file.sections import Input, Output
 from margintree.prediction.decider import KINDS, Decider
 from margintree.prediction.kernel_tree import KernelTree
@@ -85,13 +85,13 @@ def take_tree_model(source: Input, trees: Trees, n_features: int, kernel: str, n
     if kind == "linear":
         return LinearTree(trees, take_table(source.section("table"), n_nodes, n_features), sigmoids)
     function = take_function(source.section("function"), kernel)
-    coefficients = source.array("coefficients", np.float64, None)
+    coefficients = source.finite("coefficients", None)
     n_machines = n_nodes + n_deciding
     start = source.starts("n_support", n_machines, len(coefficients))
     n_vectors, vectors = n_features, None
     if kernel != "precomputed":
         n_vectors = source.integer("n_vectors", 0, 2**62)
-        vectors = take_matrix(source.section("vectors"), n_vectors, n_features, ROWS)
+        vectors = take_vectors(source.section("vectors"), function, n_vectors, n_features)
     support = source.indices("support", n_vectors, len(coefficients))
     constants = source.finite("constants", n_machines)
     return KernelTree(trees, function, vectors, start, support, coefficients, constants, sigmoids)

@@ -124,13 +124,18 @@ class RowReader:
         if len(row) != self.n_features or not np.isfinite(row).all():
             raise self.complaint(row, None)
         X = row.reshape(1, -1)
-        return np.ascontiguousarray(decisions(sp.csr_array(X) if self.wants_sparse else X)[0])
+        return _bounded(decisions(sp.csr_array(X) if self.wants_sparse else X)[0])
 
     def _machine_values_of_sparse(self, columns: npt.NDArray[np.int32], values: Array, decisions: Decisions) -> Array:
         if not np.isfinite(values).all():
             raise self.complaint(columns, values)
         X = sp.csr_array((values, columns, np.array([0, len(columns)], dtype=np.int32)), shape=(1, self.n_features))
-        return np.ascontiguousarray(decisions(X)[0])
+        return _bounded(decisions(X)[0])
+
+
+def _bounded(values: Array) -> Array:
+    """Return finite values of machines: one that overflows says nothing of the row, whose soundness is asked next."""
+    return np.ascontiguousarray(np.nan_to_num(values))
 
 
 def _ascend_within(columns: npt.NDArray[np.int32], n_features: int) -> bool:

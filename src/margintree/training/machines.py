@@ -1,7 +1,8 @@
 """Binary machines between two groups of training rows, each by itself."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ from margintree.solvers.classifier import KernelClassifier, LinearClassifier, No
 from margintree.solvers.node_rows import NodeRows
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet, TrainingSet
-from margintree.worker_threads import in_threads
+from margintree.worker_threads import give_up_if_abandoned, in_threads
 
 Index = npt.NDArray[np.int64]
 
@@ -35,12 +36,13 @@ class Machine:
 
 @dataclass(frozen=True)
 class Trainer:
-    """Trains machines on parts of one training set."""
+    """Trains machines on parts of one training set; ``on_machine`` hears of each, in the thread that trained it."""
 
     training_set: TrainingSet
     tol: float
     max_iter: int
     seed: int
+    on_machine: Callable[[Machine], None] | None = None
 
     def with_cost(self, factor: float) -> "Trainer":
         """Return a trainer whose C is that of this one times a factor."""
@@ -54,13 +56,14 @@ class Trainer:
         solution = rows.polish(rows.solve(labelling, tol=self.tol, max_iter=self.max_iter))
         classifier = self.training_set.classifier(rows, solution)
         gap, n_iter = float(solution.duality_gap), solution.n_iter
-        return Machine(classifier, solution.decision, float(solution.objective), gap, n_iter)
+        return self._reported(Machine(classifier, solution.decision, float(solution.objective), gap, n_iter))
 
     def between(self, left: Index, right: Index) -> Machine:
         """Train a machine between two sets of training rows; if one is empty, it always says the other."""
         if len(left) == 0 or len(right) == 0:
             constant = 1.0 if len(right) == 0 else -1.0
-            return Machine(self._constant(constant), np.full(len(left) + len(right), constant), 0.0, 0.0, 0)
+            decision = np.full(len(left) + len(right), constant)
+            return self._reported(Machine(self._constant(constant), decision, 0.0, 0.0, 0))
         start = np.array([0, len(left), len(left) + len(right)])
         rows = self.training_set.select(np.concatenate([left, right]), start, self.seed)
         return self.on_rows(rows, LEFT_AGAINST_RIGHT)
@@ -76,6 +79,12 @@ class Trainer:
     def between_classes(self, left: Index, right: Index) -> Machine:
         """Train a machine between all rows of some classes and all rows of others."""
         return self.between(self.training_set.rows_of(left)[0], self.training_set.rows_of(right)[0])
+
+    def _reported(self, machine: Machine) -> Machine:
+        if self.on_machine is not None:
+            give_up_if_abandoned()
+            self.on_machine(machine)
+        return machine
 
     def _constant(self, value: float) -> NodeClassifier:
         nothing = np.empty(0, dtype=np.int64)
@@ -101,6 +110,16 @@ def train_against_the_rest(trainer: Trainer, rows: NodeRows, groups: Iterable[in
         return trainer.on_rows(rows, np.where(np.arange(rows.n_classes) == group, 1.0, -1.0))
 
     return in_threads(train, groups, n_threads if rows.can_be_shared else 1)
+
+
+def all_pairs(n_classes: int) -> Index:
+    """Return all pairs of classes, one per row, the smaller one first."""
+    return np.array(list(combinations(range(n_classes), 2)))
+
+
+def train_pairs(trainer: Trainer, pairs: Index, n_threads: int = 1) -> list[Machine]:
+    """Train a machine between the two classes of each pair."""
+    return in_threads(lambda pair: trainer.between_classes(pair[:1], pair[1:]), list(pairs), n_threads)
 
 
 def train_each(trainer: Trainer, tree: ClassTree, n_threads: int = 1) -> list[Machine]:
