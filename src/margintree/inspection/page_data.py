@@ -100,21 +100,19 @@ def _features(estimator: TreeWalker, feature_names: Any) -> dict[str, Any] | Non
     names, model = _checked_names(estimator, feature_names), estimator._model
     if not isinstance(model, LinearTree | ProbabilityTree):
         return None
-    sides: dict[str, list[list[float]]] = {"left": [], "right": []}
+    sides: dict[str, list[list[float | None]]] = {"left": [], "right": []}
     places: dict[int, int] = {}
     for node in estimator.tree_.internal_nodes.tolist():
         columns, weights = _weights(model, node)
         for side, sign in (("left", 1.0), ("right", -1.0)):
             chosen = _largest(sign * weights)
-            values = numbers(np.abs(weights[chosen]), 3)
-            pairs = zip((places.setdefault(column, len(places)) for column in columns[chosen].tolist()), values)
-            sides[side].append([number for pair in pairs for number in pair if number is not None])
+            numbered = [places.setdefault(column, len(places)) for column in columns[chosen].tolist()]
+            pairs = zip(numbered, numbers(np.abs(weights[chosen]), 3), strict=True)
+            sides[side].append([number for pair in pairs for number in pair])
     return {"names": [f"x{column}" if names is None else names[column] for column in places], **sides}
 
 
-def _weights(
-    model: LinearTree | ProbabilityTree, node: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def _weights(model: LinearTree | ProbabilityTree, node: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Return the columns and the weights of a node's machine; positive ones speak for the left side."""
     if isinstance(model, ProbabilityTree):
         part = slice(model.start[node], model.start[node + 1])

@@ -14,12 +14,11 @@ class Column {
     Object.assign(this, { from, width: width - (width > 4 ? 1 : 0), start: 0, end: -1, sum: 0, shaded: 0 });
   }
 
-  add(ctx, scene, i, a, b) {
+  add(ctx, scene, shade, a, b) {
     if (a > this.end + 0.5) {
       this.draw(ctx, scene);
       this.start = a;
     }
-    const shade = scene.shade[i];
     if (shade !== NO_SHADE) this.sum += shade * (b - a), (this.shaded += b - a);
     this.end = b;
     if (b - this.start >= 1) this.draw(ctx, scene);
@@ -79,9 +78,15 @@ class Icicle {
       const depth = tree.depth[i], isEnd = layout.isEnd(i);
       if (b <= area.y || a >= area.y + area.h) { i = tree.end[i]; continue; }
       if (depth > this.deepest) this.deepest = depth;
+      // Below a pixel a subtree is drawn as a whole, so that a frame costs what is seen, however many classes there are.
+      const isLast = isEnd || b - a < 1;
       if (b - a >= SMALL_ROW) large.push([i, a, b, edges[depth], isEnd ? right : edges[depth + 1]]);
-      else for (let d = Math.min(depth, last); d <= (isEnd ? last : Math.min(depth, last)); d++) columns[d].add(ctx, scene, i, a, b);
-      i = isEnd ? tree.end[i] : i + 1;
+      else {
+        const own = Math.min(depth, last);
+        columns[own].add(ctx, scene, scene.shade[i], a, b);
+        if (isLast) for (let d = own + 1; d <= last; d++) columns[d].add(ctx, scene, scene.below[i], a, b);
+      }
+      i = isLast ? tree.end[i] : i + 1;
     }
     for (const column of columns) column.draw(ctx, scene);
     for (const cell of large) this.cell(ctx, area, scene, ...cell);
@@ -108,28 +113,34 @@ class Icicle {
   lines(ctx, scene, i, room, size, most) {
     const { tree, collapsed } = this.layout, { facts } = this, value = scene.measure.value(i);
     if (tree.isLeaf(i)) return [[facts.name(i), 500, 1]];
-    const mark = collapsed[i] ? "▸ " : "", title = this.fitting(ctx, [mark + facts.title(i), mark + count(tree.size[i])], room, size, 600);
+    const title = this.fitting(ctx, [facts.title(i), count(tree.size[i]), short(tree.size[i])].map((text) => (collapsed[i] ? `▸ ${text}` : text)), room, size, 600);
     if (!title) return [];
     const lines = [[title, 600, 1]];
-    const said = value === null || scene.measure.name === "size" ? null : this.fitting(ctx, [scene.measure.show(value)], room, size, 400);
+    const words = scene.path?.get(i) ?? (value === null || scene.measure.name === "size" ? null : scene.measure.show(value));
+    const said = words && this.fitting(ctx, [words], room, size, 400);
     if (said && most > 1) lines.push([said, 400, 0.9]);
     if (most > 4 && room > 60) for (const leaf of tree.someLeaves(i, Math.min(4, most - 2))) lines.push([facts.name(leaf), 400, 0.7]);
     return lines;
   }
 
   label(ctx, area, scene, i, a, b, from, to) {
-    const { tree } = this.layout, room = to - from - 16, seenTop = Math.max(a, area.y), seenBottom = Math.min(b, area.y + area.h);
+    const { tree } = this.layout, room = to - from - 12, seenTop = Math.max(a, area.y), seenBottom = Math.min(b, area.y + area.h);
     if (room < 10 || seenBottom - seenTop < 9) return;
     const size = Math.min(13, Math.max(9, 0.74 * (b - a))), step = 1.3 * size, middle = (seenTop + seenBottom) / 2;
     const lines = this.lines(ctx, scene, i, room, size, Math.floor((seenBottom - seenTop - 4) / step)), alpha = ctx.globalAlpha;
     ctx.textBaseline = "middle";
-    ctx.fillStyle = scene.shades[scene.shade[i]].ink;
+    ctx.fillStyle = alpha < 1 ? scene.colours.muted : scene.shades[scene.shade[i]].ink;
     let used = 0;
     lines.forEach(([text, weight, strength], k) => {
       ctx.globalAlpha = alpha * strength;
-      used = this.text(ctx, text, from + 8, middle + (k - (lines.length - 1) / 2) * step, room, size, weight);
+      used = this.text(ctx, text, from + 7, middle + (k - (lines.length - 1) / 2) * step, room, size, weight);
     });
     const value = scene.measure.value(i), said = tree.isLeaf(i) && value !== null && scene.measure.name !== "size" ? scene.measure.show(value) : "";
+    if (this.layout.collapsed[i] && lines.length === 1 && room - used > 70) {
+      ctx.globalAlpha = 0.7 * alpha;
+      const named = tree.someLeaves(i, 4).map((leaf) => isolated(this.facts.name(leaf))).join(", ");
+      this.text(ctx, named, from + 18 + used, middle, room - used - 10, size, 400);
+    }
     if (said && used + this.width(ctx, said, size, 400) + 24 < room) {
       ctx.textAlign = "right";
       ctx.globalAlpha = 0.8 * alpha;
@@ -154,7 +165,7 @@ class Icicle {
       ctx.stroke();
       ctx.setLineDash([]);
     };
-    if (scene.path) for (const i of scene.path) outline(i, scene.colours.path, 2);
+    if (scene.path) for (const i of scene.path.keys()) outline(i, scene.colours.path, 2);
     if (scene.trueLeaf >= 0) outline(scene.trueLeaf, scene.colours.error, 2, [5, 3]);
     ctx.fillStyle = scene.colours.path;
     for (const leaf of scene.found) {

@@ -9,9 +9,10 @@ let picture, keyDepth = null;
 function paintScene() {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  scene.colours = Object.fromEntries(["surface", "ink", "muted", "select", "path", "error", "right", "empty", "block", "none"].map((name) => [name, colour(name)]));
+  scene.colours = Object.fromEntries(["surface", "ink", "muted", "select", "path", "error", "right", "empty", "block", "none", "strong"].map((name) => [name, colour(name)]));
   scene.shades = shadesOf(RAMPS[scheme.matches ? "dark" : "light"], { fill: scene.colours.none, ink: scene.colours.ink });
   scene.shade = shadeNumbers(tree, scene.measure);
+  scene.below = meanShades(tree, scene.shade);
   drawLegend();
   picture?.redraw();
 }
@@ -22,7 +23,9 @@ function drawLegend() {
   bar.style.background = `linear-gradient(to right, ${scene.shades.filter((_, k) => k < SHADES && k % 9 === 0).map((shade) => shade.fill).join(", ")})`;
   const marks = ticks.map((value) => {
     const mark = element("span", { textContent: measure.show(value) });
-    mark.style.left = `${100 * measure.place(value)}%`;
+    const place = measure.place(value);
+    mark.style.left = `${100 * place}%`;
+    mark.style.transform = `translateX(-${100 * Math.min(1, Math.max(0, place))}%)`;
     return mark;
   });
   const scale = element("div", { class: "scale" }, bar, element("div", { class: "ticks" }, ...marks));
@@ -37,7 +40,7 @@ const act = {
   select(i, reveal = false, tab = true) {
     if (i < 0) return;
     scene.selected = i;
-    if (layout.shown(i) !== i && reveal) picture.refold(() => layout.open(i));
+    if (reveal) act.open(i);
     if (reveal) picture.reveal(i);
     panel.show(i, layout.collapsed[i] === 1);
     if (tab && get("tab-row").getAttribute("aria-selected") === "true") act.showTab("node");
@@ -47,8 +50,14 @@ const act = {
     picture.canvas.dataset.selected = i;
     picture.redraw();
   },
+  open(i) {
+    if (layout.shown(i) === i) return;
+    picture.refold(() => layout.open(i));
+    act.rowChosen();
+    get("levels").value = "";
+  },
   zoomTo(i) {
-    if (layout.shown(i) !== i) picture.refold(() => layout.open(i));
+    act.open(i);
     picture.zoomTo(i);
   },
   goTo(leaf) {
@@ -61,6 +70,7 @@ const act = {
     const on = !layout.collapsed[i];
     picture.refold(() => layout.setCollapsed(i, on));
     panel.show(i, on);
+    act.rowChosen();
     get("said").textContent = `${facts.title(i)} ${on ? "collapsed" : "expanded"}`;
     get("levels").value = "";
   },
@@ -70,8 +80,7 @@ const act = {
   },
   leaveSearch: () => picture.canvas.focus(),
   rowChosen() {
-    const path = rows.path();
-    scene.path = path && new Set(path.map((i) => layout.shown(i)));
+    scene.path = rows.path() && new Map(rows.path().map(([i, said]) => [layout.shown(i), said]));
     scene.trueLeaf = rows.trueLeaf();
     picture.redraw();
   },
@@ -79,11 +88,10 @@ const act = {
   clicked({ node }) {
     if (node < 0) return;
     keyDepth = null;
-    if (layout.collapsed[node] && node === scene.selected) return act.collapse(node);
-    act.select(node);
-  },
-  opened({ node }) {
-    if (node >= 0 && !layout.collapsed[node]) act.zoomTo(node);
+    // A second click opens what is closed, and zooms to what is open.
+    if (node !== scene.selected) act.select(node);
+    else if (layout.collapsed[node]) act.collapse(node);
+    else act.zoomTo(node);
   },
   hovered(target, at) {
     const node = target?.node ?? -1;
@@ -224,6 +232,7 @@ get("levels").addEventListener("change", (event) => {
   picture.refold(() => layout.cutAt(Number(event.target.value)));
   picture.showAll();
   act.select(layout.shown(scene.selected));
+  act.rowChosen();
 });
 get("canvas").addEventListener("keydown", keyed);
 document.addEventListener("keydown", keyedAnywhere);

@@ -32,10 +32,19 @@ class Matrix {
 
   // The strip of the icicle and the square of the matrix within an area.
   parts(area, view) {
-    const narrow = Math.min(150, 0.3 * area.w), high = (area.h - 74) / (view.y1 - view.y0) >= 11 ? 62 : 20;
+    const narrow = Math.min(150, 0.3 * area.w), high = this.roomAbove(area, view);
     const side = Math.max(40, Math.min(area.w - narrow - 8, area.h - high - 2)), strip = Math.min(330, area.w - side - 8);
     const y = area.y + high;
     return { square: { x: area.x + strip + 6, y, w: side, h: side, high }, icicle: { x: area.x, y, w: strip, h: side } };
+  }
+
+  // Room for the names of the columns, where there are few enough to be named.
+  roomAbove(area, view) {
+    if ((area.h - 74) / (view.y1 - view.y0) < 11) return 20;
+    let longest = 0;
+    for (let slot = Math.max(0, Math.floor(view.y0)); slot < Math.min(this.layout.slots, view.y1); slot++)
+      longest = Math.max(longest, this.facts.title(this.layout.at(slot, Infinity)).length);
+    return Math.min(62, 18 + 6 * longest);
   }
 
   draw(ctx, area, view, scene) {
@@ -85,7 +94,7 @@ class Matrix {
     for (const { own, given, count: rows, share } of this.cells()) {
       const y = (top[own] + 0.5 - view.y0) * scale, x = (top[given] + 0.5 - view.y0) * scale;
       if (y < 0 || x < 0 || y > square.h || x > square.w) continue;
-      ctx.fillStyle = share > 0.25 ? "#ffffff" : scene.colours.ink;
+      ctx.fillStyle = share > 0.25 ? scene.colours.strong : scene.colours.ink;
       this.icicle.text(ctx, count(rows), square.x + x, square.y + y, scale - 4, Math.min(13, 0.42 * scale), 500);
     }
     ctx.textAlign = "left";
@@ -96,7 +105,7 @@ class Matrix {
     ctx.fillStyle = scene.colours.muted;
     ctx.textBaseline = "middle";
     this.icicle.text(ctx, "own class ↓", square.x - 90, square.y - 10, 84, 11, 500);
-    if (square.high < 60) {
+    if (square.high === 20) {
       this.icicle.text(ctx, "predicted class →", square.x + 2, square.y - 10, square.w, 11, 500);
       return;
     }
@@ -107,7 +116,7 @@ class Matrix {
       ctx.save();
       ctx.translate(x, square.y - 5);
       ctx.rotate(-Math.PI / 2.6);
-      this.icicle.text(ctx, facts.title(layout.at(slot, Infinity)), 0, 0, square.high + 4, size, 400);
+      this.icicle.text(ctx, facts.title(layout.at(slot, Infinity)), 0, 0, square.high, size, 400);
       ctx.restore();
     }
   }

@@ -1,6 +1,7 @@
 // What is known of each node, as numbers, words and colours.
 
 const count = (value) => value.toLocaleString("en");
+const short = (n) => (n < 1000 ? count(n) : `${(n / 1000).toFixed(n < 9950 ? 1 : 0)}k`);
 const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
 function percent(share) {
@@ -141,4 +142,18 @@ function shadeNumbers(tree, measure) {
     const place = measure.place(value);
     return Number.isFinite(place) ? Math.round(Math.min(1, Math.max(0, place)) * (SHADES - 1)) : NO_SHADE;
   });
+}
+
+// The mean shade of the nodes below each node, or its own at a leaf.
+function meanShades(tree, shade) {
+  const sum = new Float64Array(tree.n), shaded = new Float64Array(tree.n), mean = new Uint8Array(tree.n);
+  for (let i = tree.n - 1; i >= 0; i--) {
+    mean[i] = shaded[i] ? Math.round(sum[i] / shaded[i]) : shade[i];
+    const above = tree.parent[i];
+    if (above < 0) continue;
+    const counts = shade[i] === NO_SHADE ? 0 : 1;
+    sum[above] += sum[i] + counts * shade[i];
+    shaded[above] += shaded[i] + counts;
+  }
+  return mean;
 }

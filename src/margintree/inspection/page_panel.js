@@ -39,8 +39,7 @@ class Panel {
     const where = isLeaf ? `Class at depth ${tree.depth[i]}` : `Node ${i} at depth ${tree.depth[i]}`;
     const actions = element("div", { class: "actions" },
       element("button", { textContent: "Zoom here", onclick: () => this.act.zoomTo(i) }),
-      isLeaf ? null : element("button", { id: "collapse", textContent: isCollapsed ? "Expand" : "Collapse",
-        "aria-pressed": String(isCollapsed), onclick: () => this.act.collapse(i) }),
+      isLeaf ? null : element("button", { id: "collapse", textContent: isCollapsed ? "Expand" : "Collapse", onclick: () => this.act.collapse(i) }),
       i ? element("button", { textContent: "Parent", onclick: () => this.act.select(tree.parent[i], true) }) : null);
     this.home.replaceChildren(head, element("p", { class: "muted", textContent: where }), actions,
       ...(isLeaf ? this.ofClass(i) : [this.numbers(i), this.accuracy(i), this.features(i), this.sides(i)]).filter(Boolean));

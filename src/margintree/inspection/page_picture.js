@@ -72,7 +72,7 @@ class Picture {
   paint() {
     const { context, scene } = this;
     context.fillStyle = scene.colours.surface;
-    context.fillRect(0, 0, this.width, this.height);
+    context.fillRect(0, 0, this.width + 1, this.height + 1);
     (this.mode === "tree" ? this.icicle : this.matrix).draw(context, this.area, this.view, scene);
     this.canvas.dataset.view = `${this.view.y0.toFixed(2)} ${this.view.y1.toFixed(2)}`;
   }
@@ -169,7 +169,6 @@ class Picture {
         this.pressed = null;
       });
     canvas.addEventListener("pointerleave", () => this.act.hovered(null));
-    canvas.addEventListener("dblclick", (event) => this.act.opened(this.target(this.place(event))));
   }
 
   moved(event) {

@@ -38,8 +38,18 @@ class Rows {
     if (best >= 0) this.choose(best);
   }
 
-  // Nodes on the way of the chosen row, its leaf included.
-  path() { return this.chosen < 0 ? null : this.tree.ancestors(this.tree.leafOfClass[this.rows.predicted[this.chosen]]); }
+  // Nodes on the way of the chosen row, its leaf included, each with the probability of the step to it in words.
+  path() {
+    if (this.chosen < 0) return null;
+    const { tree, rows } = this, path = tree.ancestors(tree.leafOfClass[rows.predicted[this.chosen]]);
+    return path.map((i, d) => [i, d && rows.left ? percent(this.taken(this.chosen, path, d - 1)) : null]);
+  }
+
+  // The probability of the side that a row takes at the node of a depth on its path.
+  taken(r, path, d) {
+    const left = this.rows.left[this.start[r] + d];
+    return path[d + 1] === path[d] + 1 ? left : 1 - left;
+  }
 
   trueLeaf() { return this.chosen >= 0 && this.isWrong(this.chosen) ? this.tree.leafOfClass[this.rows.true[this.chosen]] : -1; }
 
@@ -86,7 +96,7 @@ class Rows {
     let together = 1;
     const steps = path.slice(0, -1).map((node, d) => {
       const next = path[d + 1], other = next === node + 1 ? tree.right[node] : node + 1, at = this.start[r] + d, value = rows.value[at];
-      const probability = rows.left ? (next === node + 1 ? rows.left[at] : 1 - rows.left[at]) : null;
+      const probability = rows.left ? this.taken(r, path, d) : null;
       if (probability !== null) together *= probability;
       const given = tree.someLeaves(other, 3).map((i) => facts.name(i)), more = tree.size[other] - given.length;
       const gave = element("p", { class: "muted" }, `gave up ${plural(tree.size[other], "class", "classes")}: `,

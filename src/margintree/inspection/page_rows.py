@@ -64,7 +64,7 @@ def _class_numbers(estimator: TreeWalker, y: Any, n_rows: int) -> Index:
 
 
 def paths(tree: ClassTree, leaves: Index) -> tuple[Index, Index]:
-    """Return the internal nodes above each leaf, the lowest first: those of leaf i are ``node[start[i]:start[i+1]]``."""
+    """Return the internal nodes above leaf i, the lowest first, as ``node[start[i]:start[i + 1]]``."""
     start = np.concatenate([[0], np.cumsum(tree.depth[leaves], dtype=np.int64)])
     node, at = np.empty(start[-1], dtype=np.int64), leaves.copy()
     for step in range(tree.max_depth):
@@ -123,7 +123,7 @@ def _ways(estimator: TreeWalker, X: Any, rows: Any, predicted: Index, true: Inde
     leaves = tree.leaf_of_class[predicted[chosen]].astype(np.int64)
     start, node, value = _path_values(estimator, rows[chosen], leaves)
     # Turned round, each way by itself: the page walks from the root.
-    turned = np.concatenate([np.arange(last - 1, first - 1, -1) for first, last in zip(start, start[1:])])
+    turned = np.repeat(start[:-1] + start[1:] - 1, np.diff(start)) - np.arange(len(node))
     node, value = node[turned], value[turned]
     left = _left_probability(estimator, node, value)
     data: dict[str, Any] = {
@@ -134,7 +134,8 @@ def _ways(estimator: TreeWalker, X: Any, rows: Any, predicted: Index, true: Inde
         "value": numbers(value, 3),
         "left": None if left is None else numbers(left, 3),
     }
-    return data | _ranked(estimator, _safe_indexing(X, chosen))
+    # Rows as they were given, since an estimator that knows names of columns looks for them.
+    return data | _ranked(estimator, rows[chosen] if sp.issparse(X) else _safe_indexing(X, chosen))
 
 
 def _ranked(estimator: TreeWalker, X: Any) -> dict[str, Any]:
