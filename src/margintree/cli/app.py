@@ -198,9 +198,9 @@ def show(
 ) -> None:
     """Print what a model file holds: parameters, sizes, and the tree over the classes.
 
-    With --html it writes a page to look at in a browser, which needs no network; with --rows the page shows the way of
-    single rows, the accuracy of each node and the confusion matrix. Nothing in a model file is run, so a file from a
-    stranger can be looked at.
+    With --html it writes a page for the browser, which needs no network; with --rows the page shows the paths of single
+    rows, the accuracy of each node and the confusion matrix. Nothing in a model file is run, so a file from a stranger
+    can be looked at.
 
     Example: margintree show letter.margintree --depth 3
 

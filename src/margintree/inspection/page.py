@@ -35,8 +35,7 @@ def export_html(
 
     The page shows the tree as an icicle with zoom, collapsible subtrees and a search for classes. For each node it
     gives the margin, the lower bound and, with the linear kernel, the features with the largest weights. With ``X`` it
-    shows the way of single rows, and with ``y`` the accuracy of each node and the confusion matrix in the order of the
-    tree.
+    shows the paths of single rows, and with ``y`` the accuracy of each node and the confusion matrix in tree order.
 
     Parameters
     ----------
@@ -46,7 +45,7 @@ def export_html(
         The file appears whole or not at all.
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
         Rows to look at, best those of a test set. A Pipeline gets them as its ``predict`` does. All of them count in
-        accuracies; the ways of up to 1,000, evenly spaced, are part of the page.
+        accuracies; the paths of up to 1,000 of them, evenly spaced, are part of the page.
     y : array-like of shape (n_samples,), default=None
         Labels of ``X``.
     feature_names : array-like of shape (n_features,), default=None

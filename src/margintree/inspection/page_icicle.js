@@ -3,7 +3,7 @@
 
 const LEVELS_KEPT = 0.3; // Part of the column above the node in view that stays, to show where one came from.
 const SMALL_ROW = 4; // Pixels; lower cells are plain, and those within one pixel get their mean colour.
-const DIMMED = 0.3; // What is not on the way of the chosen row.
+const DIMMED = 0.3; // Strength of what is not on the path of the chosen row.
 
 // Columns get narrower with the depth, because cells do.
 const flow = (t) => (t < 0 ? t : 0.4 * t + 2.4 * (1 - Math.exp(-t / 4)));
@@ -19,7 +19,7 @@ class Column {
       this.draw(ctx, scene);
       this.start = a;
     }
-    if (shade !== NO_SHADE) this.sum += shade * (b - a), (this.shaded += b - a);
+    if (shade !== NO_SHADE) ((this.sum += shade * (b - a)), (this.shaded += b - a));
     this.end = b;
     if (b - this.start >= 1) this.draw(ctx, scene);
   }
@@ -45,7 +45,8 @@ class Icicle {
 
   // Room for the names of the deepest classes, once they can be read.
   gutter(area, view) {
-    const row = area.h / (view.y1 - view.y0), share = Math.min(1, Math.max(0, (row - 4) / 6));
+    const row = area.h / (view.y1 - view.y0),
+      share = Math.min(1, Math.max(0, (row - 4) / 6));
     return Math.min(28, 0.1 * area.w) * (1 - share) + Math.min(230, Math.max(84, 0.24 * area.w)) * share;
   }
 
@@ -55,28 +56,42 @@ class Icicle {
   }
 
   nodeAt(px, py, area, view) {
-    const x = this.columns(area, view), slot = view.y0 + ((py - area.y) / area.h) * (view.y1 - view.y0);
+    const x = this.columns(area, view),
+      slot = view.y0 + ((py - area.y) / area.h) * (view.y1 - view.y0);
     let depth = 0;
     while (depth < this.layout.tree.maxDepth && x(depth + 1) <= px) depth++;
     return this.layout.at(slot, depth);
   }
 
   draw(ctx, area, view, scene) {
-    const { layout } = this, { tree, top, bottom } = layout;
-    const x = this.columns(area, view), scale = area.h / (view.y1 - view.y0), right = area.x + area.w;
-    const edges = Array.from({ length: tree.maxDepth + 2 }, (_, depth) => Math.min(right, Math.max(area.x - 2, x(depth))));
-    const last = Math.min(tree.maxDepth, Math.ceil(view.deepest)), large = [];
-    const columns = edges.slice(0, last + 1).map((from, d) => new Column(from, (d === last ? right : edges[d + 1]) - from));
+    const { layout } = this,
+      { tree, top, bottom } = layout;
+    const x = this.columns(area, view),
+      scale = area.h / (view.y1 - view.y0),
+      right = area.x + area.w;
+    const edges = Array.from({ length: tree.maxDepth + 2 }, (_, depth) =>
+      Math.min(right, Math.max(area.x - 2, x(depth))),
+    );
+    const last = Math.min(tree.maxDepth, Math.ceil(view.deepest)),
+      large = [];
+    const columns = edges
+      .slice(0, last + 1)
+      .map((from, d) => new Column(from, (d === last ? right : edges[d + 1]) - from));
     this.deepest = 0;
     ctx.save();
     ctx.beginPath();
     ctx.rect(area.x, area.y, area.w, area.h);
     ctx.clip();
     if (scene.path) ctx.globalAlpha = DIMMED;
-    for (let i = 0; i < tree.n; ) {
-      const a = area.y + (top[i] - view.y0) * scale, b = area.y + (bottom[i] - view.y0) * scale;
-      const depth = tree.depth[i], isEnd = layout.isEnd(i);
-      if (b <= area.y || a >= area.y + area.h) { i = tree.end[i]; continue; }
+    for (let i = 0; i < tree.n;) {
+      const a = area.y + (top[i] - view.y0) * scale,
+        b = area.y + (bottom[i] - view.y0) * scale;
+      const depth = tree.depth[i],
+        isEnd = layout.isEnd(i);
+      if (b <= area.y || a >= area.y + area.h) {
+        i = tree.end[i];
+        continue;
+      }
       if (depth > this.deepest) this.deepest = depth;
       // Below a pixel a subtree is drawn as a whole, so that a frame costs what is seen, however many classes there are.
       const isLast = isEnd || b - a < 1;
@@ -97,7 +112,9 @@ class Icicle {
 
   cell(ctx, area, scene, i, a, b, from, to) {
     if (to <= area.x) return;
-    const isEnd = this.layout.isEnd(i), gap = b - a > 9 ? 1 : 0.5, radius = Math.min(3.5, (b - a) / 5, (to - from) / 5);
+    const isEnd = this.layout.isEnd(i),
+      gap = b - a > 9 ? 1 : 0.5,
+      radius = Math.min(3.5, (b - a) / 5, (to - from) / 5);
     ctx.globalAlpha = !scene.path || scene.path.has(i) ? 1 : DIMMED;
     ctx.fillStyle = scene.shades[scene.shade[i]].fill;
     ctx.beginPath();
@@ -107,27 +124,49 @@ class Icicle {
   }
 
   // The first of some texts that fits.
-  fitting(ctx, texts, room, size, weight) { return texts.find((text) => this.width(ctx, text, size, weight) <= room); }
+  fitting(ctx, texts, room, size, weight) {
+    return texts.find((text) => this.width(ctx, text, size, weight) <= room);
+  }
+
+  // The probability of the step to a node on the path of a row, else its measure.
+  said(scene, i) {
+    const value = scene.measure.value(i);
+    return scene.path?.get(i) ?? (value === null || scene.measure.name === "size" ? null : scene.measure.show(value));
+  }
 
   // What a cell says, line by line: text, weight, strength.
   lines(ctx, scene, i, room, size, most) {
-    const { tree, collapsed } = this.layout, { facts } = this, value = scene.measure.value(i);
+    const { tree, collapsed } = this.layout,
+      { facts } = this;
     if (tree.isLeaf(i)) return [[facts.name(i), 500, 1]];
-    const title = this.fitting(ctx, [facts.title(i), count(tree.size[i]), short(tree.size[i])].map((text) => (collapsed[i] ? `▸ ${text}` : text)), room, size, 600);
+    const title = this.fitting(
+      ctx,
+      [facts.title(i), count(tree.size[i]), short(tree.size[i])].map((text) => (collapsed[i] ? `▸ ${text}` : text)),
+      room,
+      size,
+      600,
+    );
     if (!title) return [];
     const lines = [[title, 600, 1]];
-    const words = scene.path?.get(i) ?? (value === null || scene.measure.name === "size" ? null : scene.measure.show(value));
-    const said = words && this.fitting(ctx, [words], room, size, 400);
+    const words = this.said(scene, i),
+      said = words && this.fitting(ctx, [words], room, size, 400);
     if (said && most > 1) lines.push([said, 400, 0.9]);
-    if (most > 4 && room > 60) for (const leaf of tree.someLeaves(i, Math.min(4, most - 2))) lines.push([facts.name(leaf), 400, 0.7]);
+    if (most > 4 && room > 60)
+      for (const leaf of tree.someLeaves(i, Math.min(4, most - 2))) lines.push([facts.name(leaf), 400, 0.7]);
     return lines;
   }
 
   label(ctx, area, scene, i, a, b, from, to) {
-    const { tree } = this.layout, room = to - from - 12, seenTop = Math.max(a, area.y), seenBottom = Math.min(b, area.y + area.h);
+    const { tree } = this.layout,
+      room = to - from - 12,
+      seenTop = Math.max(a, area.y),
+      seenBottom = Math.min(b, area.y + area.h);
     if (room < 10 || seenBottom - seenTop < 9) return;
-    const size = Math.min(13, Math.max(9, 0.74 * (b - a))), step = 1.3 * size, middle = (seenTop + seenBottom) / 2;
-    const lines = this.lines(ctx, scene, i, room, size, Math.floor((seenBottom - seenTop - 4) / step)), alpha = ctx.globalAlpha;
+    const size = Math.min(13, Math.max(9, 0.74 * (b - a))),
+      step = 1.3 * size,
+      middle = (seenTop + seenBottom) / 2;
+    const lines = this.lines(ctx, scene, i, room, size, Math.floor((seenBottom - seenTop - 4) / step)),
+      alpha = ctx.globalAlpha;
     ctx.textBaseline = "middle";
     ctx.fillStyle = alpha < 1 ? scene.colours.muted : scene.shades[scene.shade[i]].ink;
     let used = 0;
@@ -135,10 +174,13 @@ class Icicle {
       ctx.globalAlpha = alpha * strength;
       used = this.text(ctx, text, from + 7, middle + (k - (lines.length - 1) / 2) * step, room, size, weight);
     });
-    const value = scene.measure.value(i), said = tree.isLeaf(i) && value !== null && scene.measure.name !== "size" ? scene.measure.show(value) : "";
+    const said = tree.isLeaf(i) ? this.said(scene, i) : null;
     if (this.layout.collapsed[i] && lines.length === 1 && room - used > 70) {
       ctx.globalAlpha = 0.7 * alpha;
-      const named = tree.someLeaves(i, 4).map((leaf) => isolated(this.facts.name(leaf))).join(", ");
+      const named = tree
+        .someLeaves(i, 4)
+        .map((leaf) => isolated(this.facts.name(leaf)))
+        .join(", ");
       this.text(ctx, named, from + 18 + used, middle, room - used - 10, size, 400);
     }
     if (said && used + this.width(ctx, said, size, 400) + 24 < room) {
@@ -150,18 +192,29 @@ class Icicle {
     ctx.globalAlpha = alpha;
   }
 
-  // Outlines of what is chosen, the leaf of the row's own class, and ticks for what was searched.
+  // Outlines of what is chosen, the leaf of the row's true class, and ticks for what was searched.
   marks(ctx, area, view, scene, edges, scale) {
-    const { layout } = this, { tree, top, bottom } = layout, right = area.x + area.w;
+    const { layout } = this,
+      { tree, top, bottom } = layout,
+      right = area.x + area.w;
     const outline = (node, colour, thick, dash = []) => {
-      const i = layout.shown(node), a = area.y + (top[i] - view.y0) * scale, b = area.y + (bottom[i] - view.y0) * scale;
+      const i = layout.shown(node),
+        a = area.y + (top[i] - view.y0) * scale,
+        b = area.y + (bottom[i] - view.y0) * scale;
       if (b < area.y || a > area.y + area.h) return;
-      const from = edges[tree.depth[i]], to = layout.isEnd(i) ? right : edges[tree.depth[i] + 1] - 1.5;
+      const from = edges[tree.depth[i]],
+        to = layout.isEnd(i) ? right : edges[tree.depth[i] + 1] - 1.5;
       ctx.strokeStyle = colour;
       ctx.lineWidth = thick;
       ctx.setLineDash(dash);
       ctx.beginPath();
-      ctx.roundRect(from + thick / 2, a + thick / 2, Math.max(1, to - from - thick), Math.max(1, b - a - thick), Math.min(4, (b - a) / 4));
+      ctx.roundRect(
+        from + thick / 2,
+        a + thick / 2,
+        Math.max(1, to - from - thick),
+        Math.max(1, b - a - thick),
+        Math.min(4, (b - a) / 4),
+      );
       ctx.stroke();
       ctx.setLineDash([]);
     };
@@ -169,7 +222,8 @@ class Icicle {
     if (scene.trueLeaf >= 0) outline(scene.trueLeaf, scene.colours.error, 2, [5, 3]);
     ctx.fillStyle = scene.colours.path;
     for (const leaf of scene.found) {
-      const i = layout.shown(leaf), y = area.y + ((top[i] + bottom[i]) / 2 - view.y0) * scale;
+      const i = layout.shown(leaf),
+        y = area.y + ((top[i] + bottom[i]) / 2 - view.y0) * scale;
       if (y >= area.y && y <= area.y + area.h) ctx.fillRect(right - 7, y - 1, 7, 2);
     }
     if (scene.hovered >= 0 && scene.hovered !== scene.selected) outline(scene.hovered, scene.colours.ink, 1);
@@ -194,7 +248,8 @@ class Icicle {
   text(ctx, text, x, y, room, size, weight) {
     let width = this.width(ctx, text, size, weight);
     if (width > room) {
-      const letters = Array.from(text), kept = Math.floor((letters.length * room) / width) - 1;
+      const letters = Array.from(text),
+        kept = Math.floor((letters.length * room) / width) - 1;
       if (kept < 1) return 0;
       text = `${letters.slice(0, kept).join("")}…`;
       width = room;

@@ -1,16 +1,28 @@
 // Puts the parts together: one chosen node, one chosen row, one measure that colours the picture.
 
 const get = (id) => document.getElementById(id);
-const tree = new ClassTree(data.leaves), layout = new Layout(tree), facts = new Facts(tree, data), measures = measuresOf(facts);
+const tree = new ClassTree(data.leaves),
+  layout = new Layout(tree),
+  facts = new Facts(tree, data),
+  measures = measuresOf(facts);
 const scheme = matchMedia("(prefers-color-scheme: dark)");
 const scene = { selected: 0, hovered: -1, path: null, trueLeaf: -1, found: [], measure: measures[0] };
-let picture, keyDepth = null;
+let picture,
+  keyDepth = null;
 
 function paintScene() {
   const style = getComputedStyle(document.documentElement);
   const colour = (name) => style.getPropertyValue(`--${name}`).trim();
-  scene.colours = Object.fromEntries(["surface", "ink", "muted", "select", "path", "error", "right", "empty", "block", "none", "strong"].map((name) => [name, colour(name)]));
-  scene.shades = shadesOf(RAMPS[scheme.matches ? "dark" : "light"], { fill: scene.colours.none, ink: scene.colours.ink });
+  scene.colours = Object.fromEntries(
+    ["surface", "ink", "muted", "select", "path", "error", "hit", "empty", "block", "none", "strong"].map((name) => [
+      name,
+      colour(name),
+    ]),
+  );
+  scene.shades = shadesOf(RAMPS[scheme.matches ? "dark" : "light"], {
+    fill: scene.colours.none,
+    ink: scene.colours.ink,
+  });
   scene.shade = shadeNumbers(tree, scene.measure);
   scene.below = meanShades(tree, scene.shade);
   drawLegend();
@@ -18,9 +30,13 @@ function paintScene() {
 }
 
 function drawLegend() {
-  const { measure } = scene, ticks = measure.ticks.filter((value) => Number.isFinite(measure.place(value)));
+  const { measure } = scene,
+    ticks = measure.ticks.filter((value) => Number.isFinite(measure.place(value)));
   const bar = element("div", { class: "ramp" });
-  bar.style.background = `linear-gradient(to right, ${scene.shades.filter((_, k) => k < SHADES && k % 9 === 0).map((shade) => shade.fill).join(", ")})`;
+  bar.style.background = `linear-gradient(to right, ${scene.shades
+    .filter((_, k) => k < SHADES && k % 9 === 0)
+    .map((shade) => shade.fill)
+    .join(", ")})`;
   const marks = ticks.map((value) => {
     const mark = element("span", { textContent: measure.show(value) });
     const place = measure.place(value);
@@ -30,8 +46,11 @@ function drawLegend() {
   });
   const scale = element("div", { class: "scale" }, bar, element("div", { class: "ticks" }, ...marks));
   const swatch = (kind, text) => element("span", { class: "swatch" }, element("i", { class: kind }), text);
-  get("legend").replaceChildren(element("b", { textContent: measure.label }), scale,
-    ...(picture?.mode === "matrix" ? [swatch("hit", "right"), swatch("miss", "wrong")] : []));
+  get("legend").replaceChildren(
+    element("b", { textContent: measure.label }),
+    scale,
+    ...(picture?.mode === "matrix" ? [swatch("hit", "correct"), swatch("miss", "wrong")] : []),
+  );
   get("keys").hidden = picture?.mode === "matrix";
 }
 
@@ -95,7 +114,7 @@ const act = {
   },
   hovered(target, at) {
     const node = target?.node ?? -1;
-    if (node !== scene.hovered) scene.hovered = node, picture.redraw();
+    if (node !== scene.hovered) ((scene.hovered = node), picture.redraw());
     showTip(target, at);
   },
   showTab(name) {
@@ -110,30 +129,74 @@ const act = {
 };
 
 function showTip(target, at) {
-  const tip = get("tip"), node = target?.node ?? -1;
+  const tip = get("tip"),
+    node = target?.node ?? -1;
   tip.hidden = node < 0;
   if (node < 0) return;
   const line = (...parts) => element("div", {}, ...parts);
   if (target.cell) {
-    const { own, given, count: number, share } = target.cell, named = (i) => (tree.isLeaf(i) ? label(facts.name(i)) : facts.title(i));
-    tip.replaceChildren(line(element("b", {}, named(own))), own === given ? line("predicted right") : line("predicted as ", element("b", {}, named(given))),
-      line(`${plural(number, "row")}, ${percent(share)}`));
+    const { truth, predicted, count: number, share } = target.cell,
+      named = (i) => (tree.isLeaf(i) ? label(facts.name(i)) : facts.title(i));
+    tip.replaceChildren(
+      line(element("b", {}, named(truth))),
+      truth === predicted ? line("predicted correctly") : line("predicted as ", element("b", {}, named(predicted))),
+      line(`${plural(number, "row")}, ${percent(share)}`),
+    );
   } else {
-    const said = [["Margin", facts.fact("margin", node), plain], [tree.isLeaf(node) ? "Recall" : "Accuracy", facts.accuracy(node), percent]].filter(([, value]) => value !== null);
-    tip.replaceChildren(line(element("b", {}, tree.isLeaf(node) ? label(facts.name(node)) : facts.title(node))),
+    const said = [
+      ["Margin", facts.fact("margin", node), plain],
+      [tree.isLeaf(node) ? "Recall" : "Accuracy", facts.accuracy(node), percent],
+    ].filter(([, value]) => value !== null);
+    tip.replaceChildren(
+      line(element("b", {}, tree.isLeaf(node) ? label(facts.name(node)) : facts.title(node))),
       ...said.map(([name, value, show]) => line(`${name} ${show(value)}`)),
-      ...(tree.isLeaf(node) ? [] : [line(element("span", { class: "muted" }, ...tree.someLeaves(node, 4).flatMap((leaf, k) => [k ? ", " : "", label(facts.name(leaf))]), tree.size[node] > 4 ? " …" : ""))]));
+      ...(tree.isLeaf(node)
+        ? []
+        : [
+            line(
+              element(
+                "span",
+                { class: "muted" },
+                ...tree.someLeaves(node, 4).flatMap((leaf, k) => [k ? ", " : "", label(facts.name(leaf))]),
+                tree.size[node] > 4 ? " …" : "",
+              ),
+            ),
+          ]),
+    );
   }
-  const room = get("picture").getBoundingClientRect(), box = tip.getBoundingClientRect();
+  const room = get("picture").getBoundingClientRect(),
+    box = tip.getBoundingClientRect();
   tip.style.left = `${Math.max(4, Math.min(at.x + 14, room.width - box.width - 6))}px`;
   tip.style.top = `${at.y + 18 + box.height > room.height ? Math.max(2, at.y - box.height - 10) : at.y + 18}px`;
 }
 
 function crumbs(i) {
-  const path = tree.ancestors(i), nav = get("crumbs");
-  nav.replaceChildren(element("ol", {}, ...path.map((node, k) => element("li", {}, element("button", {
-    title: facts.title(node), ...(node === i ? { "aria-current": "true" } : {}), onclick: () => { act.select(node, true); act.zoomTo(node); } },
-    tree.isLeaf(node) ? label(facts.name(node)) : k ? count(tree.size[node]) : `All ${facts.title(node)}`)))));
+  const path = tree.ancestors(i),
+    nav = get("crumbs");
+  nav.replaceChildren(
+    element(
+      "ol",
+      {},
+      ...path.map((node, k) =>
+        element(
+          "li",
+          {},
+          element(
+            "button",
+            {
+              title: facts.title(node),
+              ...(node === i ? { "aria-current": "true" } : {}),
+              onclick: () => {
+                act.select(node, true);
+                act.zoomTo(node);
+              },
+            },
+            tree.isLeaf(node) ? label(facts.name(node)) : k ? count(tree.size[node]) : `All ${facts.title(node)}`,
+          ),
+        ),
+      ),
+    ),
+  );
   nav.scrollLeft = nav.scrollWidth;
 }
 
@@ -146,12 +209,19 @@ function beside(i, by) {
 
 function keyed(event) {
   if (event.altKey || event.ctrlKey || event.metaKey) return;
-  const i = layout.shown(scene.selected), go = (next) => act.select(next, true);
+  const i = layout.shown(scene.selected),
+    go = (next) => act.select(next, true);
   const done = {
     ArrowDown: () => go(beside(i, 1)),
     ArrowUp: () => go(beside(i, -1)),
-    ArrowRight: () => { keyDepth = null; go(layout.isEnd(i) ? i : i + 1); },
-    ArrowLeft: () => { keyDepth = null; go(Math.max(0, tree.parent[i])); },
+    ArrowRight: () => {
+      keyDepth = null;
+      go(layout.isEnd(i) ? i : i + 1);
+    },
+    ArrowLeft: () => {
+      keyDepth = null;
+      go(Math.max(0, tree.parent[i]));
+    },
     Home: () => go(0),
     Enter: () => (layout.collapsed[i] ? act.collapse(i) : act.zoomTo(i)),
     " ": () => act.collapse(i),
@@ -197,22 +267,38 @@ function choosing(group, chosen) {
 
 function showMode(mode) {
   picture.mode = mode;
-  for (const [id, on] of [["show-tree", mode === "tree"], ["show-matrix", mode === "matrix"]]) {
+  for (const [id, on] of [
+    ["show-tree", mode === "tree"],
+    ["show-matrix", mode === "matrix"],
+  ]) {
     get(id).setAttribute("aria-checked", String(on));
     get(id).tabIndex = on ? 0 : -1;
   }
-  picture.canvas.setAttribute("aria-label", mode === "tree" ? "Icicle of the class tree" : "Confusion matrix in the order of the tree");
+  picture.canvas.setAttribute(
+    "aria-label",
+    mode === "tree" ? "Icicle of the class tree" : "Confusion matrix in the order of the tree",
+  );
   paintScene();
 }
 
 function introduce() {
-  const said = [plural(tree.size[0], "class", "classes"), `depth ${tree.maxDepth}`, ...data.facts.map(([name, value]) => `${name} ${value}`)];
-  if (facts.confusion) said.unshift(`accuracy ${percent(facts.confusion.right / facts.confusion.rows)} on ${plural(facts.confusion.rows, "row")}`);
+  const said = [
+    plural(tree.size[0], "class", "classes"),
+    `depth ${tree.maxDepth}`,
+    ...data.facts.map(([name, value]) => `${name} ${value}`),
+  ];
+  if (facts.confusion)
+    said.unshift(
+      `accuracy ${percent(facts.confusion.right / facts.confusion.rows)} on ${plural(facts.confusion.rows, "row")}`,
+    );
   get("facts").replaceChildren(...said.map((text) => element("span", { textContent: text })));
   get("measure").append(...measures.map((one) => element("option", { value: one.name, textContent: one.label })));
   const depths = [2, 3, 4, 5, 6, 8, 10, 12].filter((depth) => depth < tree.maxDepth);
-  get("levels").append(element("option", { value: "Infinity", textContent: "all" }), element("option", { value: "", textContent: "some", hidden: true }),
-    ...depths.map((depth) => element("option", { value: String(depth), textContent: String(depth) })));
+  get("levels").append(
+    element("option", { value: "Infinity", textContent: "all" }),
+    element("option", { value: "", textContent: "some", hidden: true }),
+    ...depths.map((depth) => element("option", { value: String(depth), textContent: String(depth) })),
+  );
   get("show-matrix").disabled = !facts.confusion;
   if (!facts.confusion) get("show-matrix").title = "The page was written without labelled rows.";
 }
@@ -220,8 +306,10 @@ function introduce() {
 paintScene();
 picture = new Picture(get("canvas"), layout, facts, scene, act);
 performance.mark("drawn");
-const panel = new Panel(get("node"), tree, facts, act), rows = new Rows(get("row"), tree, facts, data.rows, act);
-const outline = new Outline(get("outline"), tree, facts, act), search = new Search(get("search"), get("hits"), tree, facts, act);
+const panel = new Panel(get("node"), tree, facts, act),
+  rows = new Rows(get("row"), tree, facts, data.rows, act);
+const outline = new Outline(get("outline"), tree, facts, act),
+  search = new Search(get("search"), get("hits"), tree, facts, act);
 introduce();
 scheme.addEventListener("change", paintScene);
 get("measure").addEventListener("change", (event) => {

@@ -10,21 +10,25 @@ class Matrix {
     this.icicle = icicle;
   }
 
-  // Rows by their own node and the node that is predicted, as far as nodes are shown.
+  // Counts of rows by the nodes of their true and their predicted class, as far as nodes are shown.
   cells() {
-    const { layout, facts } = this, { tree } = layout;
+    const { layout, facts } = this,
+      { tree } = layout;
     if (this.version === layout.version) return this.known;
-    const together = new Map(), total = new Map();
-    for (const [own, given, number] of facts.confusion.entries) {
-      const from = layout.shown(tree.leafOfClass[own]), to = layout.shown(tree.leafOfClass[given]), key = from * tree.n + to;
+    const together = new Map(),
+      total = new Map();
+    for (const [truth, predicted, number] of facts.confusion.entries) {
+      const from = layout.shown(tree.leafOfClass[truth]),
+        to = layout.shown(tree.leafOfClass[predicted]),
+        key = from * tree.n + to;
       const cell = together.get(key);
       if (cell) cell.count += number;
-      else together.set(key, { own: from, given: to, count: number });
+      else together.set(key, { truth: from, predicted: to, count: number });
       total.set(from, (total.get(from) || 0) + number);
     }
     this.known = [...together.values()];
     // Small ones first, so that what matters lies on top where cells share a place.
-    for (const cell of this.known) cell.share = cell.count / total.get(cell.own);
+    for (const cell of this.known) cell.share = cell.count / total.get(cell.truth);
     this.known.sort((a, b) => a.share - b.share);
     this.version = layout.version;
     return this.known;
@@ -32,10 +36,15 @@ class Matrix {
 
   // The strip of the icicle and the square of the matrix within an area.
   parts(area, view) {
-    const narrow = Math.min(150, 0.3 * area.w), high = this.roomAbove(area, view);
-    const side = Math.max(40, Math.min(area.w - narrow - 8, area.h - high - 2)), strip = Math.min(330, area.w - side - 8);
+    const narrow = Math.min(150, 0.3 * area.w),
+      high = this.roomAbove(area, view);
+    const side = Math.max(40, Math.min(area.w - narrow - 8, area.h - high - 2)),
+      strip = Math.min(330, area.w - side - 8);
     const y = area.y + high;
-    return { square: { x: area.x + strip + 6, y, w: side, h: side, high }, icicle: { x: area.x, y, w: strip, h: side } };
+    return {
+      square: { x: area.x + strip + 6, y, w: side, h: side, high },
+      icicle: { x: area.x, y, w: strip, h: side },
+    };
   }
 
   // Room for the names of the columns, where there are few enough to be named.
@@ -58,14 +67,16 @@ class Matrix {
     ctx.fillStyle = scene.colours.empty;
     ctx.fillRect(square.x, square.y, square.w, square.h);
     this.blocks(ctx, square, view, scene);
-    const scale = square.h / (view.y1 - view.y0), { top, bottom } = this.layout;
+    const scale = square.h / (view.y1 - view.y0),
+      { top, bottom } = this.layout;
     const size = (i) => Math.max(SMALLEST_CELL, (bottom[i] - top[i]) * scale - (scale > 8 ? 1 : 0));
-    for (const { own, given, share } of this.cells()) {
-      const y = (top[own] - view.y0) * scale, x = (top[given] - view.y0) * scale;
-      if (y > square.h || x > square.w || y + size(own) < 0 || x + size(given) < 0) continue;
-      ctx.fillStyle = own === given ? scene.colours.right : scene.colours.error;
+    for (const { truth, predicted, share } of this.cells()) {
+      const y = (top[truth] - view.y0) * scale,
+        x = (top[predicted] - view.y0) * scale;
+      if (y > square.h || x > square.w || y + size(truth) < 0 || x + size(predicted) < 0) continue;
+      ctx.fillStyle = truth === predicted ? scene.colours.hit : scene.colours.error;
       ctx.globalAlpha = 0.18 + 0.82 * Math.sqrt(share);
-      ctx.fillRect(square.x + x, square.y + y, size(given), size(own));
+      ctx.fillRect(square.x + x, square.y + y, size(predicted), size(truth));
     }
     ctx.globalAlpha = 1;
     this.numbers(ctx, square, view, scene, scale);
@@ -75,13 +86,24 @@ class Matrix {
 
   // Nodes as squares along the diagonal.
   blocks(ctx, square, view, scene) {
-    const { layout } = this, { tree, top, bottom } = layout, scale = square.h / (view.y1 - view.y0);
+    const { layout } = this,
+      { tree, top, bottom } = layout,
+      scale = square.h / (view.y1 - view.y0);
     ctx.strokeStyle = scene.colours.block;
     ctx.lineWidth = 1;
-    for (let i = 0; i < tree.n; ) {
-      const a = (top[i] - view.y0) * scale, side = (bottom[i] - top[i]) * scale;
-      if (side < 14 || a > square.h || a + side < 0) { i = tree.end[i]; continue; }
-      ctx.strokeRect(Math.round(square.x + a) + 0.5, Math.round(square.y + a) + 0.5, Math.round(side), Math.round(side));
+    for (let i = 0; i < tree.n;) {
+      const a = (top[i] - view.y0) * scale,
+        side = (bottom[i] - top[i]) * scale;
+      if (side < 14 || a > square.h || a + side < 0) {
+        i = tree.end[i];
+        continue;
+      }
+      ctx.strokeRect(
+        Math.round(square.x + a) + 0.5,
+        Math.round(square.y + a) + 0.5,
+        Math.round(side),
+        Math.round(side),
+      );
       i = layout.isEnd(i) ? tree.end[i] : i + 1;
     }
   }
@@ -91,8 +113,9 @@ class Matrix {
     ctx.textAlign = "center";
     ctx.textBaseline = "middle";
     const { top } = this.layout;
-    for (const { own, given, count: rows, share } of this.cells()) {
-      const y = (top[own] + 0.5 - view.y0) * scale, x = (top[given] + 0.5 - view.y0) * scale;
+    for (const { truth, predicted, count: rows, share } of this.cells()) {
+      const y = (top[truth] + 0.5 - view.y0) * scale,
+        x = (top[predicted] + 0.5 - view.y0) * scale;
       if (y < 0 || x < 0 || y > square.h || x > square.w) continue;
       ctx.fillStyle = share > 0.25 ? scene.colours.strong : scene.colours.ink;
       this.icicle.text(ctx, count(rows), square.x + x, square.y + y, scale - 4, Math.min(13, 0.42 * scale), 500);
@@ -101,10 +124,11 @@ class Matrix {
   }
 
   names(ctx, square, view, scene) {
-    const { layout, facts } = this, scale = square.w / (view.y1 - view.y0);
+    const { layout, facts } = this,
+      scale = square.w / (view.y1 - view.y0);
     ctx.fillStyle = scene.colours.muted;
     ctx.textBaseline = "middle";
-    this.icicle.text(ctx, "own class ↓", square.x - 90, square.y - 10, 84, 11, 500);
+    this.icicle.text(ctx, "true class ↓", square.x - 90, square.y - 10, 84, 11, 500);
     if (square.high === 20) {
       this.icicle.text(ctx, "predicted class →", square.x + 2, square.y - 10, square.w, 11, 500);
       return;
@@ -121,11 +145,15 @@ class Matrix {
     }
   }
 
-  // The node's own square; the corners beside it hold what its two sides take from each other.
+  // The square of the node, and the two blocks in which its sides are confused with each other.
   chosen(ctx, square, view, scene, scale) {
     if (scene.selected < 0) return;
-    const i = this.layout.shown(scene.selected), { top, bottom } = this.layout, { tree } = this.layout;
-    const at = (slot) => (slot - view.y0) * scale, a = at(top[i]), b = at(bottom[i]);
+    const i = this.layout.shown(scene.selected),
+      { top, bottom } = this.layout,
+      { tree } = this.layout;
+    const at = (slot) => (slot - view.y0) * scale,
+      a = at(top[i]),
+      b = at(bottom[i]);
     ctx.strokeStyle = scene.colours.select;
     ctx.lineWidth = 2;
     ctx.strokeRect(square.x + a, square.y + a, b - a, b - a);
@@ -139,12 +167,14 @@ class Matrix {
 
   // The cell at a place: its two nodes and how many rows, or null outside of the square.
   at(px, py, area, view) {
-    const { square } = this.parts(area, view), scale = square.h / (view.y1 - view.y0);
+    const { square } = this.parts(area, view),
+      scale = square.h / (view.y1 - view.y0);
     const slot = (v) => view.y0 + v / scale;
     if (px < square.x || py < square.y || px > square.x + square.w || py > square.y + square.h) return null;
-    const own = this.layout.at(slot(py - square.y), Infinity), given = this.layout.at(slot(px - square.x), Infinity);
-    if (own < 0 || given < 0) return null;
-    const cell = this.cells().find((one) => one.own === own && one.given === given);
-    return { own, given, count: cell ? cell.count : 0, share: cell ? cell.share : 0 };
+    const truth = this.layout.at(slot(py - square.y), Infinity),
+      predicted = this.layout.at(slot(px - square.x), Infinity);
+    if (truth < 0 || predicted < 0) return null;
+    const cell = this.cells().find((one) => one.truth === truth && one.predicted === predicted);
+    return { truth, predicted, count: cell ? cell.count : 0, share: cell ? cell.share : 0 };
   }
 }

@@ -5,7 +5,8 @@ const short = (n) => (n < 1000 ? count(n) : `${(n / 1000).toFixed(n < 9950 ? 1 :
 const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
 function percent(share) {
-  const value = 100 * share, text = value.toFixed(1);
+  const value = 100 * share,
+    text = value.toFixed(1);
   if (text === "0.0" && value > 0) return "< 0.1 %";
   if (text === "100.0" && value < 100) return "> 99.9 %";
   return `${text.replace(".0", "")} %`;
@@ -33,17 +34,19 @@ class Facts {
 
   // The triplets of the confusion matrix, and what they say of classes and of nodes.
   counted(triplets) {
-    const { tree } = this, n = this.names.length, all = { entries: [], rows: 0, right: 0 };
+    const { tree } = this,
+      n = this.names.length,
+      all = { entries: [], rows: 0, right: 0 };
     for (const name of ["ofClass", "asClass", "hit"]) all[name] = new Int32Array(n);
     all.lost = new Int32Array(tree.n);
     for (let k = 0; k < triplets.length; k += 3) {
-      const [own, given, number] = triplets.slice(k, k + 3);
-      all.entries.push([own, given, number]);
+      const [truth, predicted, number] = triplets.slice(k, k + 3);
+      all.entries.push([truth, predicted, number]);
       all.rows += number;
-      all.ofClass[own] += number;
-      all.asClass[given] += number;
-      if (own === given) all.hit[own] += number, all.right += number;
-      else all.lost[tree.meeting(tree.leafOfClass[own], tree.leafOfClass[given])] += number;
+      all.ofClass[truth] += number;
+      all.asClass[predicted] += number;
+      if (truth === predicted) ((all.hit[truth] += number), (all.right += number));
+      else all.lost[tree.meeting(tree.leafOfClass[truth], tree.leafOfClass[predicted])] += number;
     }
     return all;
   }
@@ -53,27 +56,35 @@ class Facts {
     return column && !this.tree.isLeaf(i) ? column[this.tree.internal[i]] : null;
   }
 
-  // Rows by their own side and the side that the node's machine gives them.
-  sidesOf(i) { return this.sides && !this.tree.isLeaf(i) ? this.sides[this.tree.internal[i]] : null; }
+  // Rows by their true side and the side that the machine of the node chooses.
+  sidesOf(i) {
+    return this.sides && !this.tree.isLeaf(i) ? this.sides[this.tree.internal[i]] : null;
+  }
 
-  // Internal nodes: rows that go to their own side. Leaves: rows of the class that are predicted as such.
+  // Internal nodes: the share of rows sent to the correct side. Leaves: the recall of the class.
   accuracy(i) {
     if (!this.confusion) return null;
     if (this.tree.isLeaf(i)) {
       const k = this.tree.leafClass[i];
       return this.confusion.ofClass[k] ? this.confusion.hit[k] / this.confusion.ofClass[k] : null;
     }
-    const [ll, lr, rl, rr] = this.sidesOf(i), all = ll + lr + rl + rr;
+    const [ll, lr, rl, rr] = this.sidesOf(i),
+      all = ll + lr + rl + rr;
     return all ? (ll + rr) / all : null;
   }
 
-  name(i) { return this.names[this.tree.leafClass[i]]; }
+  name(i) {
+    return this.names[this.tree.leafClass[i]];
+  }
 
-  title(i) { return this.tree.isLeaf(i) ? this.name(i) : plural(this.tree.size[i], "class", "classes"); }
+  title(i) {
+    return this.tree.isLeaf(i) ? this.name(i) : plural(this.tree.size[i], "class", "classes");
+  }
 
   // One line for a screen reader, the outline and the tooltip.
   sentence(i) {
-    const { tree } = this, parts = [tree.isLeaf(i) ? `Class ${isolated(this.name(i))}` : `Node with ${this.title(i)}`];
+    const { tree } = this,
+      parts = [tree.isLeaf(i) ? `Class ${isolated(this.name(i))}` : `Node with ${this.title(i)}`];
     parts.push(`depth ${tree.depth[i]}`);
     if (this.fact("margin", i) !== null) parts.push(`margin ${plain(this.fact("margin", i))}`);
     if (this.accuracy(i) !== null) parts.push(`accuracy ${percent(this.accuracy(i))}`);
@@ -83,34 +94,66 @@ class Facts {
 
 // Each measure has a value per node (null: none) and a place between 0 and 1 on its scale.
 function measuresOf(facts) {
-  const { tree } = facts, all = [];
+  const { tree } = facts,
+    all = [];
   const internal = [...Array(tree.n).keys()].filter((i) => !tree.isLeaf(i));
   if (facts.confusion) {
     // A logarithmic scale of the errors: 99 % and 90 % differ as much as 90 % and, roughly, 40 %.
     const place = (value) => 1 - Math.log1p(99 * (1 - value)) / Math.log(100);
-    all.push({ name: "accuracy", label: "Accuracy", value: (i) => facts.accuracy(i), place, show: percent,
-      ticks: [0, 0.8, 0.95, 1] });
+    all.push({
+      name: "accuracy",
+      label: "Accuracy",
+      value: (i) => facts.accuracy(i),
+      place,
+      show: percent,
+      ticks: [0, 0.8, 0.95, 1],
+    });
     const most = facts.confusion.lost.reduce((a, b) => Math.max(a, b), 1);
-    all.push({ name: "errors", label: "Errors made here", value: (i) => (tree.isLeaf(i) ? null : facts.confusion.lost[i]),
-      place: (value) => Math.sqrt(value / most), show: count, ticks: [0, Math.round(most / 4), most] });
+    all.push({
+      name: "errors",
+      label: "Errors made here",
+      value: (i) => (tree.isLeaf(i) ? null : facts.confusion.lost[i]),
+      place: (value) => Math.sqrt(value / most),
+      show: count,
+      ticks: [0, Math.round(most / 4), most],
+    });
   }
   if (facts.nodes.margin) {
     const values = internal.map((i) => facts.fact("margin", i)).filter((value) => value > 0);
     const low = Math.log(values.reduce((a, b) => Math.min(a, b), Infinity));
-    const high = Math.log(values.reduce((a, b) => Math.max(a, b), 0)), range = high - low || 1;
-    all.push({ name: "margin", label: "Margin", value: (i) => facts.fact("margin", i),
-      place: (value) => (Math.log(value) - low) / range, show: plain,
-      ticks: values.length ? [Math.exp(low), Math.exp((low + high) / 2), Math.exp(high)] : [] });
+    const high = Math.log(values.reduce((a, b) => Math.max(a, b), 0)),
+      range = high - low || 1;
+    all.push({
+      name: "margin",
+      label: "Margin",
+      value: (i) => facts.fact("margin", i),
+      place: (value) => (Math.log(value) - low) / range,
+      show: plain,
+      ticks: values.length ? [Math.exp(low), Math.exp((low + high) / 2), Math.exp(high)] : [],
+    });
     const share = (i) => {
-      const bound = facts.fact("bound", i), objective = facts.fact("objective", i);
+      const bound = facts.fact("bound", i),
+        objective = facts.fact("objective", i);
       return bound === null || !objective ? null : Math.min(1, Math.max(0, bound / objective));
     };
-    all.push({ name: "bound", label: "Lower bound", value: share, place: (value) => value, show: percent,
-      ticks: [0, 0.25, 0.5, 0.75, 1] });
+    all.push({
+      name: "bound",
+      label: "Lower bound",
+      value: share,
+      place: (value) => value,
+      show: percent,
+      ticks: [0, 0.25, 0.5, 0.75, 1],
+    });
   }
   const largest = Math.log(tree.size[0]) || 1;
-  all.push({ name: "size", label: "Number of classes", value: (i) => tree.size[i],
-    place: (value) => Math.log(value) / largest, show: count, ticks: [1, Math.round(Math.sqrt(tree.size[0])), tree.size[0]] });
+  all.push({
+    name: "size",
+    label: "Number of classes",
+    value: (i) => tree.size[i],
+    place: (value) => Math.log(value) / largest,
+    show: count,
+    ticks: [1, Math.round(Math.sqrt(tree.size[0])), tree.size[0]],
+  });
   return all;
 }
 
@@ -119,14 +162,17 @@ const RAMPS = {
   light: ["#f4efd6", "#bcdcc0", "#74bdbd", "#3a8fb7", "#2f5f9e", "#2b3270"],
   dark: ["#28304f", "#2d4f86", "#2e78a0", "#3fa3a6", "#86ccab", "#ecefb9"],
 };
-const SHADES = 64, NO_SHADE = 255;
+const SHADES = 64,
+  NO_SHADE = 255;
 
 function shadesOf(ramp, none) {
   const stops = ramp.map((text) => [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16)));
   const shades = Array.from({ length: SHADES }, (_, k) => {
-    const at = (k / (SHADES - 1)) * (stops.length - 1), low = Math.min(Math.floor(at), stops.length - 2);
+    const at = (k / (SHADES - 1)) * (stops.length - 1),
+      low = Math.min(Math.floor(at), stops.length - 2);
     const rgb = stops[low].map((from, j) => Math.round(from + (at - low) * (stops[low + 1][j] - from)));
-    const [r, g, b] = rgb.map((v) => (v / 255) ** 2.2), light = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    const [r, g, b] = rgb.map((v) => (v / 255) ** 2.2),
+      light = 0.2126 * r + 0.7152 * g + 0.0722 * b;
     return { fill: `rgb(${rgb.join(" ")})`, ink: light > 0.3 ? "#12202e" : "#ffffff" };
   });
   shades[NO_SHADE] = none;
@@ -146,7 +192,9 @@ function shadeNumbers(tree, measure) {
 
 // The mean shade of the nodes below each node, or its own at a leaf.
 function meanShades(tree, shade) {
-  const sum = new Float64Array(tree.n), shaded = new Float64Array(tree.n), mean = new Uint8Array(tree.n);
+  const sum = new Float64Array(tree.n),
+    shaded = new Float64Array(tree.n),
+    mean = new Uint8Array(tree.n);
   for (let i = tree.n - 1; i >= 0; i--) {
     mean[i] = shaded[i] ? Math.round(sum[i] / shaded[i]) : shade[i];
     const above = tree.parent[i];

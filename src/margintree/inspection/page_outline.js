@@ -6,24 +6,66 @@ class Outline {
     Object.assign(this, { home, tree, facts, act, items: new Map() });
     this.root = element("ul", { role: "tree", "aria-label": "Class tree", class: "outline" });
     this.root.addEventListener("keydown", (event) => this.pressed(event));
-    home.append(element("p", { class: "muted", textContent: "Arrow keys move and open; Enter zooms the picture." }), this.root);
+    home.append(
+      element("p", { class: "muted", textContent: "Arrow keys move and open; Enter zooms the picture." }),
+      this.root,
+    );
   }
 
   item(i) {
-    const { tree, facts } = this, isLeaf = tree.isLeaf(i), accuracy = facts.accuracy(i);
-    const text = element("span", { class: "text" }, isLeaf ? label(facts.name(i)) : element("b", { textContent: facts.title(i) }));
-    if (!isLeaf) text.append(" ", element("span", { class: "muted" }, ...tree.someLeaves(i, 2).flatMap((leaf, k) => [k ? ", " : "", label(facts.name(leaf))]), tree.size[i] > 2 ? " …" : ""));
-    const made = element("li", { role: "treeitem", "aria-level": tree.depth[i] + 1, "aria-setsize": i ? 2 : 1,
-      "aria-posinset": !i || tree.parent[i] === i - 1 ? 1 : 2, "aria-selected": "false", "aria-label": facts.sentence(i) + (isLeaf ? "" : `: ${tree.someLeaves(i, 2).map((leaf) => isolated(facts.name(leaf))).join(", ")}`), tabIndex: -1 },
-      element("div", { class: "line", onclick: () => this.clicked(i) }, element("span", { class: "twist", "aria-hidden": "true" }), text,
-        accuracy === null ? null : element("small", { textContent: percent(accuracy) })));
+    const { tree, facts } = this,
+      isLeaf = tree.isLeaf(i),
+      accuracy = facts.accuracy(i);
+    const text = element(
+      "span",
+      { class: "text" },
+      isLeaf ? label(facts.name(i)) : element("b", { textContent: facts.title(i) }),
+    );
+    if (!isLeaf)
+      text.append(
+        " ",
+        element(
+          "span",
+          { class: "muted" },
+          ...tree.someLeaves(i, 2).flatMap((leaf, k) => [k ? ", " : "", label(facts.name(leaf))]),
+          tree.size[i] > 2 ? " …" : "",
+        ),
+      );
+    const made = element(
+      "li",
+      {
+        role: "treeitem",
+        "aria-level": tree.depth[i] + 1,
+        "aria-setsize": i ? 2 : 1,
+        "aria-posinset": !i || tree.parent[i] === i - 1 ? 1 : 2,
+        "aria-selected": "false",
+        "aria-label":
+          facts.sentence(i) +
+          (isLeaf
+            ? ""
+            : `: ${tree
+                .someLeaves(i, 2)
+                .map((leaf) => isolated(facts.name(leaf)))
+                .join(", ")}`),
+        tabIndex: -1,
+      },
+      element(
+        "div",
+        { class: "line", onclick: () => this.clicked(i) },
+        element("span", { class: "twist", "aria-hidden": "true" }),
+        text,
+        accuracy === null ? null : element("small", { textContent: percent(accuracy) }),
+      ),
+    );
     if (!isLeaf) made.setAttribute("aria-expanded", "false");
     made.dataset.node = i;
     this.items.set(i, made);
     return made;
   }
 
-  isOpen(i) { return this.items.get(i)?.getAttribute("aria-expanded") === "true"; }
+  isOpen(i) {
+    return this.items.get(i)?.getAttribute("aria-expanded") === "true";
+  }
 
   open(i) {
     if (this.tree.isLeaf(i) || this.isOpen(i)) return;
@@ -34,7 +76,8 @@ class Outline {
 
   close(i) {
     if (!this.isOpen(i)) return;
-    const item = this.items.get(i), group = item.lastElementChild;
+    const item = this.items.get(i),
+      group = item.lastElementChild;
     for (const inside of group.querySelectorAll("[role=treeitem]")) this.items.delete(Number(inside.dataset.node));
     group.remove();
     item.setAttribute("aria-expanded", "false");
@@ -46,7 +89,7 @@ class Outline {
     const path = this.tree.ancestors(i);
     for (const above of path.slice(0, -1)) this.open(above);
     const former = this.items.get(this.chosen);
-    if (former) former.setAttribute("aria-selected", "false"), (former.tabIndex = -1);
+    if (former) (former.setAttribute("aria-selected", "false"), (former.tabIndex = -1));
     this.chosen = i;
     const item = this.items.get(i);
     item.setAttribute("aria-selected", "true");
@@ -63,7 +106,8 @@ class Outline {
   }
 
   pressed(event) {
-    const i = this.chosen, shown = () => [...this.root.querySelectorAll("[role=treeitem]")];
+    const i = this.chosen,
+      shown = () => [...this.root.querySelectorAll("[role=treeitem]")];
     const beside = (by) => {
       const all = shown();
       return Number(all[Math.min(all.length - 1, Math.max(0, all.indexOf(this.items.get(i)) + by))].dataset.node);

@@ -1,4 +1,4 @@
-"""What the page says of rows: the way of each, the sides that the nodes give them, and the confusion matrix."""
+"""What the page says of rows: the path of each, the sides that the nodes choose, and the confusion matrix."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from margintree.estimators.tree_walk import TreeWalker
 from margintree.inspection.page_data import numbers
 from margintree.prediction.probability_tree import ProbabilityTree
 
-# Rows whose way is part of the page, and classes that are ranked for each.
+# Rows whose path is part of the page, and classes that are ranked for each.
 N_ROWS, N_RANKED = 1000, 5
 # Pairs of a row and a node whose sparse rows are multiplied at once.
 BLOCK_PAIRS = 2**16
@@ -26,9 +26,9 @@ Values = npt.NDArray[np.float64]
 def row_data(estimator: TreeWalker, X: Any, y: Any) -> dict[str, Any]:
     """Return what rows add to the page, ready for JSON; nothing without rows.
 
-    ``rows`` holds the ways of some rows, one after the other: as many values as the predicted leaf is deep. ``sides``
-    counts, for each internal node, the rows of classes below it by their own side and the side that the machine gives
-    them: left as left, left as right, right as left, right as right. ``confusion`` is the matrix as triplets.
+    ``rows`` holds the paths of some rows, one after the other: as many values as the predicted leaf is deep. ``sides``
+    counts, for each internal node, the rows of classes below it by their true side and the side that the machine
+    chooses: left as left, left as right, right as left, right as right. ``confusion`` is the matrix as triplets.
     """
     if X is None:
         return {"rows": None, "sides": None, "confusion": None}
@@ -37,7 +37,7 @@ def row_data(estimator: TreeWalker, X: Any, y: Any) -> dict[str, Any]:
     true = None if y is None else _class_numbers(estimator, y, rows.shape[0])
     numbers_of = {label: k for k, label in enumerate(estimator.classes_.tolist())}
     predicted = np.array([numbers_of[label] for label in estimator.predict(X).tolist()], dtype=np.int64)
-    data: dict[str, Any] = {"rows": _ways(estimator, X, rows, predicted, true), "sides": None, "confusion": None}
+    data: dict[str, Any] = {"rows": _row_paths(estimator, X, rows, predicted, true), "sides": None, "confusion": None}
     if true is not None:
         data["sides"] = _sides(estimator, rows, true).tolist()
         pairs, count = np.unique(true * len(numbers_of) + predicted, return_counts=True)
@@ -107,7 +107,7 @@ def _left_probability(estimator: TreeWalker, node: Index, value: Values) -> Valu
 
 
 def _sides(estimator: TreeWalker, rows: Any, true: Index) -> Index:
-    """Count the rows of each internal node by their own side and the one that its machine gives them."""
+    """Count the rows of each internal node by their true side and the one that its machine chooses."""
     tree = estimator.tree_
     leaves = tree.leaf_of_class[true].astype(np.int64)
     start, node, value = _path_values(estimator, rows, leaves)
@@ -116,13 +116,13 @@ def _sides(estimator: TreeWalker, rows: Any, true: Index) -> Index:
     return np.bincount(cell, minlength=4 * tree.n_nodes).reshape(-1, 4)[tree.internal_nodes]
 
 
-def _ways(estimator: TreeWalker, X: Any, rows: Any, predicted: Index, true: Index | None) -> dict[str, Any]:
-    """Return the ways of some rows, evenly spaced, to the leaf that is predicted for them, from the root down."""
+def _row_paths(estimator: TreeWalker, X: Any, rows: Any, predicted: Index, true: Index | None) -> dict[str, Any]:
+    """Return the paths of some rows, evenly spaced, from the root to the leaf that is predicted for them."""
     n_rows, tree = rows.shape[0], estimator.tree_
     chosen = np.unique(np.linspace(0, n_rows - 1, min(n_rows, N_ROWS)).round().astype(np.int64))
     leaves = tree.leaf_of_class[predicted[chosen]].astype(np.int64)
     start, node, value = _path_values(estimator, rows[chosen], leaves)
-    # Turned round, each way by itself: the page walks from the root.
+    # Turned round, each path by itself: the page walks from the root.
     turned = np.repeat(start[:-1] + start[1:] - 1, np.diff(start)) - np.arange(len(node))
     node, value = node[turned], value[turned]
     left = _left_probability(estimator, node, value)

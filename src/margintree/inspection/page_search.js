@@ -28,10 +28,17 @@ class Search {
     performance.mark("search");
     const wanted = folded(this.input.value.trim());
     this.leaves = wanted ? this.matches(wanted).map((k) => this.tree.leafOfClass[k]) : [];
-    const shown = this.leaves.slice(0, MOST_LISTED), more = this.leaves.length - shown.length;
-    this.list.replaceChildren(...shown.map((leaf, k) => this.option(leaf, k)),
-      ...(more ? [element("li", { class: "muted", role: "presentation", textContent: `and ${count(more)} more` })] : []),
-      ...(wanted && !shown.length ? [element("li", { class: "muted", role: "presentation", textContent: "No class has such a name." })] : []));
+    const shown = this.leaves.slice(0, MOST_LISTED),
+      more = this.leaves.length - shown.length;
+    this.list.replaceChildren(
+      ...shown.map((leaf, k) => this.option(leaf, k)),
+      ...(more
+        ? [element("li", { class: "muted", role: "presentation", textContent: `and ${count(more)} more` })]
+        : []),
+      ...(wanted && !shown.length
+        ? [element("li", { class: "muted", role: "presentation", textContent: "No class has such a name." })]
+        : []),
+    );
     this.list.hidden = !wanted;
     this.input.setAttribute("aria-expanded", String(!this.list.hidden));
     this.activate(shown.length ? 0 : -1);
@@ -42,8 +49,20 @@ class Search {
 
   option(leaf, k) {
     const accuracy = this.facts.accuracy(leaf);
-    return element("li", { id: `hit-${k}`, role: "option", "aria-selected": "false", onpointerdown: (event) => { event.preventDefault(); this.take(k); } },
-      label(this.facts.name(leaf)), element("small", { textContent: accuracy === null ? `depth ${this.tree.depth[leaf]}` : percent(accuracy) }));
+    return element(
+      "li",
+      {
+        id: `hit-${k}`,
+        role: "option",
+        "aria-selected": "false",
+        onpointerdown: (event) => {
+          event.preventDefault();
+          this.take(k);
+        },
+      },
+      label(this.facts.name(leaf)),
+      element("small", { textContent: accuracy === null ? `depth ${this.tree.depth[leaf]}` : percent(accuracy) }),
+    );
   }
 
   activate(k) {

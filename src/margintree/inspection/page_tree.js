@@ -16,7 +16,8 @@ class ClassTree {
       this.end[i] = i + 1;
       this.size[i] = 1;
       if (!this.isLeaf(i)) {
-        const left = roots.pop(), right = roots.pop();
+        const left = roots.pop(),
+          right = roots.pop();
         this.right[i] = right;
         this.parent[left] = this.parent[right] = i;
         this.end[i] = this.end[right];
@@ -29,14 +30,18 @@ class ClassTree {
       this.depth[i] = i ? this.depth[this.parent[i]] + 1 : 0;
       this.first[i] = leavesBefore;
       this.internal[i] = i - leavesBefore;
-      if (this.isLeaf(i)) this.leafOfClass[this.leafClass[i]] = i, leavesBefore++;
+      if (this.isLeaf(i)) ((this.leafOfClass[this.leafClass[i]] = i), leavesBefore++);
     }
     this.maxDepth = this.depth.reduce((a, b) => Math.max(a, b), 0);
   }
 
-  isLeaf(i) { return this.leafClass[i] >= 0; }
+  isLeaf(i) {
+    return this.leafClass[i] >= 0;
+  }
 
-  contains(i, other) { return i <= other && other < this.end[i]; }
+  contains(i, other) {
+    return i <= other && other < this.end[i];
+  }
 
   ancestors(i) {
     const path = [];
@@ -57,8 +62,9 @@ class ClassTree {
 
   // Some leaves below a node, evenly spaced in the order of the tree.
   someLeaves(i, count) {
-    const wanted = Math.min(count, this.size[i]), found = [];
-    for (let k = 0; k < wanted; k++) found.push(this.leafAt(i, Math.floor((k + 0.5) * this.size[i] / wanted)));
+    const wanted = Math.min(count, this.size[i]),
+      found = [];
+    for (let k = 0; k < wanted; k++) found.push(this.leafAt(i, Math.floor(((k + 0.5) * this.size[i]) / wanted)));
     return found;
   }
 
@@ -66,7 +72,7 @@ class ClassTree {
     while (!this.isLeaf(i)) {
       const left = this.size[i + 1];
       if (rank < left) i += 1;
-      else rank -= left, i = this.right[i];
+      else ((rank -= left), (i = this.right[i]));
     }
     return i;
   }
@@ -86,7 +92,9 @@ class Layout {
   }
 
   place() {
-    const { tree, collapsed, hiddenBy } = this, top = new Float64Array(tree.n), bottom = new Float64Array(tree.n);
+    const { tree, collapsed, hiddenBy } = this,
+      top = new Float64Array(tree.n),
+      bottom = new Float64Array(tree.n);
     this.formerTop = this.top.slice();
     this.formerBottom = this.bottom.slice();
     hiddenBy.fill(-1);
@@ -105,8 +113,7 @@ class Layout {
         i = tree.end[i] - 1;
       } else if (tree.isLeaf(i)) bottom[i] = ++slots;
     }
-    for (let i = tree.n - 1; i >= 0; i--)
-      if (hiddenBy[i] < 0 && !this.isEnd(i)) bottom[i] = bottom[tree.right[i]];
+    for (let i = tree.n - 1; i >= 0; i--) if (hiddenBy[i] < 0 && !this.isEnd(i)) bottom[i] = bottom[tree.right[i]];
     this.slots = slots;
     this.finalTop = top;
     this.finalBottom = bottom;
@@ -126,9 +133,13 @@ class Layout {
     this.bottom.set(this.finalBottom);
   }
 
-  isEnd(i) { return this.tree.isLeaf(i) || this.collapsed[i] === 1; }
+  isEnd(i) {
+    return this.tree.isLeaf(i) || this.collapsed[i] === 1;
+  }
 
-  shown(i) { return this.hiddenBy[i] < 0 ? i : this.hiddenBy[i]; }
+  shown(i) {
+    return this.hiddenBy[i] < 0 ? i : this.hiddenBy[i];
+  }
 
   setCollapsed(i, on) {
     this.collapsed[i] = on ? 1 : 0;
@@ -145,14 +156,15 @@ class Layout {
   open(i) {
     let changed = false;
     for (const above of this.tree.ancestors(i).slice(0, -1))
-      if (this.collapsed[above]) this.collapsed[above] = 0, changed = true;
+      if (this.collapsed[above]) ((this.collapsed[above] = 0), (changed = true));
     if (changed) this.place();
     return changed;
   }
 
   // The lowest node that spans the slots.
   spanning(y0, y1) {
-    const { tree, top, bottom } = this, slack = 0.02 * (y1 - y0);
+    const { tree, top, bottom } = this,
+      slack = 0.02 * (y1 - y0);
     let i = 0;
     while (!this.isEnd(i)) {
       const child = y0 + slack >= top[tree.right[i]] ? tree.right[i] : i + 1;
