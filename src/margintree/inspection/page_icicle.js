@@ -162,7 +162,8 @@ class Icicle {
       seenTop = Math.max(a, area.y),
       seenBottom = Math.min(b, area.y + area.h);
     if (room < 10 || seenBottom - seenTop < 9) return;
-    const size = Math.min(13, Math.max(9, 0.74 * (b - a))),
+    // Whole sizes only: every other font would be loaded anew while cells grow.
+    const size = Math.round(Math.min(13, Math.max(9, 0.74 * (b - a)))),
       step = 1.3 * size,
       middle = (seenTop + seenBottom) / 2;
     const lines = this.lines(ctx, scene, i, room, size, Math.floor((seenBottom - seenTop - 4) / step)),

@@ -27,9 +27,9 @@ class Matrix {
       total.set(from, (total.get(from) || 0) + number);
     }
     this.known = [...together.values()];
-    // Small ones first, so that what matters lies on top where cells share a place.
+    // The largest first: where cells share a place, it is drawn once, for the cell that matters most.
     for (const cell of this.known) cell.share = cell.count / total.get(cell.truth);
-    this.known.sort((a, b) => a.share - b.share);
+    this.known.sort((a, b) => b.share - a.share);
     this.version = layout.version;
     return this.known;
   }
@@ -47,12 +47,18 @@ class Matrix {
     };
   }
 
+  // The name of a column: a class, or how many classes are collapsed there.
+  name(slot) {
+    const i = this.layout.at(slot, Infinity);
+    return this.layout.tree.isLeaf(i) ? this.facts.name(i) : `▸ ${count(this.layout.tree.size[i])}`;
+  }
+
   // Room for the names of the columns, where there are few enough to be named.
   roomAbove(area, view) {
     if ((area.h - 74) / (view.y1 - view.y0) < 11) return 20;
     let longest = 0;
     for (let slot = Math.max(0, Math.floor(view.y0)); slot < Math.min(this.layout.slots, view.y1); slot++)
-      longest = Math.max(longest, this.facts.title(this.layout.at(slot, Infinity)).length);
+      longest = Math.max(longest, this.name(slot).length);
     return Math.min(62, 18 + 6 * longest);
   }
 
@@ -67,21 +73,39 @@ class Matrix {
     ctx.fillStyle = scene.colours.empty;
     ctx.fillRect(square.x, square.y, square.w, square.h);
     this.blocks(ctx, square, view, scene);
-    const scale = square.h / (view.y1 - view.y0),
-      { top, bottom } = this.layout;
-    const size = (i) => Math.max(SMALLEST_CELL, (bottom[i] - top[i]) * scale - (scale > 8 ? 1 : 0));
-    for (const { truth, predicted, share } of this.cells()) {
-      const y = (top[truth] - view.y0) * scale,
-        x = (top[predicted] - view.y0) * scale;
-      if (y > square.h || x > square.w || y + size(truth) < 0 || x + size(predicted) < 0) continue;
-      ctx.fillStyle = truth === predicted ? scene.colours.hit : scene.colours.error;
-      ctx.globalAlpha = 0.18 + 0.82 * Math.sqrt(share);
-      ctx.fillRect(square.x + x, square.y + y, size(predicted), size(truth));
-    }
+    const scale = square.h / (view.y1 - view.y0);
+    this.fill(ctx, square, view, scene, scale);
     ctx.globalAlpha = 1;
     this.numbers(ctx, square, view, scene, scale);
     this.chosen(ctx, square, view, scene, scale);
     ctx.restore();
+  }
+
+  fill(ctx, square, view, scene, scale) {
+    const { top, bottom } = this.layout,
+      places = Math.ceil(square.w / SMALLEST_CELL) + 1;
+    const taken = scale < SMALLEST_CELL ? new Uint8Array(places * places) : null;
+    const gap = scale > 8 ? 1 : 0;
+    for (const { truth, predicted, share } of this.cells()) {
+      let y = (top[truth] - view.y0) * scale,
+        x = (top[predicted] - view.y0) * scale;
+      let high = (bottom[truth] - top[truth]) * scale - gap,
+        wide = (bottom[predicted] - top[predicted]) * scale - gap;
+      if (y >= square.h || x >= square.w || y + high <= 0 || x + wide <= 0) continue;
+      if (taken && high < SMALLEST_CELL && wide < SMALLEST_CELL) {
+        const row = Math.floor(Math.max(0, y) / SMALLEST_CELL),
+          column = Math.floor(Math.max(0, x) / SMALLEST_CELL);
+        if (taken[row * places + column]) continue;
+        taken[row * places + column] = 1;
+        y = row * SMALLEST_CELL;
+        x = column * SMALLEST_CELL;
+      }
+      high = Math.max(SMALLEST_CELL, high);
+      wide = Math.max(SMALLEST_CELL, wide);
+      ctx.fillStyle = truth === predicted ? scene.colours.hit : scene.colours.error;
+      ctx.globalAlpha = 0.18 + 0.82 * Math.sqrt(share);
+      ctx.fillRect(square.x + x, square.y + y, wide, high);
+    }
   }
 
   // Nodes as squares along the diagonal.
@@ -118,7 +142,15 @@ class Matrix {
         x = (top[predicted] + 0.5 - view.y0) * scale;
       if (y < 0 || x < 0 || y > square.h || x > square.w) continue;
       ctx.fillStyle = share > 0.25 ? scene.colours.strong : scene.colours.ink;
-      this.icicle.text(ctx, count(rows), square.x + x, square.y + y, scale - 4, Math.min(13, 0.42 * scale), 500);
+      this.icicle.text(
+        ctx,
+        count(rows),
+        square.x + x,
+        square.y + y,
+        scale - 4,
+        Math.round(Math.min(13, 0.42 * scale)),
+        500,
+      );
     }
     ctx.textAlign = "left";
   }
@@ -133,14 +165,14 @@ class Matrix {
       this.icicle.text(ctx, "predicted class →", square.x + 2, square.y - 10, square.w, 11, 500);
       return;
     }
-    const size = Math.min(12, 0.8 * scale);
+    const size = Math.round(Math.min(12, 0.8 * scale));
     for (let slot = Math.max(0, Math.floor(view.y0)); slot < Math.min(layout.slots, Math.ceil(view.y1)); slot++) {
       const x = square.x + (slot + 0.5 - view.y0) * scale;
       if (x < square.x || x > square.x + square.w) continue;
       ctx.save();
       ctx.translate(x, square.y - 5);
       ctx.rotate(-Math.PI / 2.6);
-      this.icicle.text(ctx, facts.title(layout.at(slot, Infinity)), 0, 0, square.high, size, 400);
+      this.icicle.text(ctx, this.name(slot), 0, 0, square.high, size, 400);
       ctx.restore();
     }
   }

@@ -1,6 +1,8 @@
 // What is known of each node, as numbers, words and colours.
 
-const count = (value) => value.toLocaleString("en");
+// Made once: toLocaleString would make such an object for every number.
+const GROUPED = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
+const count = (value) => GROUPED.format(value);
 const short = (n) => (n < 1000 ? count(n) : `${(n / 1000).toFixed(n < 9950 ? 1 : 0)}k`);
 const plural = (n, one, many = `${one}s`) => `${count(n)} ${n === 1 ? one : many}`;
 
@@ -16,7 +18,7 @@ function plain(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
   if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2).replace("e", " × 10^").replace("+", "");
-  return Number(value.toPrecision(3)).toLocaleString("en", { maximumFractionDigits: 6 });
+  return GROUPED.format(Number(value.toPrecision(3)));
 }
 
 // A label of unknown direction is kept apart from the text around it.
