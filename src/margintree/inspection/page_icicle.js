@@ -149,7 +149,7 @@ class Icicle {
     if (!title) return [];
     const lines = [[title, 600, 1]];
     const words = this.said(scene, i),
-      said = words && this.fitting(ctx, [words], room, size, 400);
+      said = words && this.fitting(ctx, [words, words.replace("p = ", "")], room, size, 400);
     if (said && most > 1) lines.push([said, 400, 0.9]);
     if (most > 4 && room > 60)
       for (const leaf of tree.someLeaves(i, Math.min(4, most - 2))) lines.push([facts.name(leaf), 400, 0.7]);

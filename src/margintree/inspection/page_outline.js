@@ -39,19 +39,13 @@ class Outline {
         "aria-setsize": i ? 2 : 1,
         "aria-posinset": !i || tree.parent[i] === i - 1 ? 1 : 2,
         "aria-selected": "false",
-        "aria-label":
-          facts.sentence(i) +
-          (isLeaf
-            ? ""
-            : `: ${tree
-                .someLeaves(i, 2)
-                .map((leaf) => isolated(facts.name(leaf)))
-                .join(", ")}`),
+        // Only the line names an item; what stands below it names itself.
+        "aria-labelledby": `line-${i}`,
         tabIndex: -1,
       },
       element(
         "div",
-        { class: "line", onclick: () => this.clicked(i) },
+        { class: "line", id: `line-${i}`, onclick: () => this.clicked(i) },
         element("span", { class: "twist", "aria-hidden": "true" }),
         text,
         accuracy === null ? null : element("small", { textContent: percent(accuracy) }),

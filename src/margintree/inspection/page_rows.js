@@ -122,6 +122,7 @@ class Rows {
         button("row-after", "›", "Next row", 1),
         rows.true ? filter : null,
       ),
+      element("h2", { textContent: this.chosen < 0 ? "No row chosen" : `Row ${count(rows.number[this.chosen])}` }),
       element("p", { class: "muted", textContent: part }),
       ...(this.chosen < 0 ? [] : this.details(this.chosen)),
     );
