@@ -12,6 +12,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.metrics import confusion_matrix
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 from margintree import (
     ConditionalProbabilityTreeClassifier,
@@ -210,6 +211,23 @@ def test_a_pipeline_gives_its_rows_and_the_words_of_its_vectorizer(tmp_path):
     data = exported(tmp_path, pipeline, texts, labels)
     assert {"apple", "car", "tree"} <= set(data["features"]["names"])
     assert sum(data["confusion"][2::3]) == 30
+
+
+def test_a_pipeline_of_one_step_and_steps_without_names_give_a_page(digits, tmp_path):
+    X, y, X_test, y_test = (part[:200] for part in digits)
+    for steps in ([], ["passthrough"], [FunctionTransformer(np.sqrt)]):
+        pipeline = make_pipeline(*steps, MarginTreeClassifier(walk="greedy", calibration_folds=0)).fit(X, y)
+        data = exported(tmp_path, pipeline, X_test, y_test)
+        right = sum(count for own, predicted, count in np.reshape(data["confusion"], (-1, 3)) if own == predicted)
+        assert right == np.sum(pipeline.predict(X_test) == y_test)
+        assert data["features"]["names"][0].startswith("x")
+
+
+def test_a_pipeline_that_is_not_fitted_or_has_no_tree_is_refused(tmp_path):
+    with pytest.raises(NotFittedError):
+        export_html(make_pipeline(TfidfVectorizer(), MarginTreeClassifier()), tmp_path / "page.html")
+    with pytest.raises(TypeError, match="TfidfVectorizer has none"):
+        export_html(make_pipeline(TfidfVectorizer()), tmp_path / "page.html")
 
 
 def test_hostile_labels_and_names_stay_data(digits, tmp_path):

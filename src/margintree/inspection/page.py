@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from margintree.inspection.page_data import checked_tree, tree_data
 from margintree.inspection.page_rows import row_data
@@ -75,13 +75,15 @@ def export_html(
     ...     page.read_text().startswith("<!doctype html>")
     True
     """
+    steps = []
     if isinstance(estimator, Pipeline):
-        before, estimator = estimator[:-1], estimator[-1]
-        checked_tree(estimator)
-        if feature_names is None and hasattr(before, "get_feature_names_out"):
+        *steps, estimator = [step for _, step in estimator.steps if step not in (None, "passthrough")]
+    checked_tree(estimator)
+    if steps:
+        before = make_pipeline(*steps)
+        if feature_names is None and all(hasattr(step, "get_feature_names_out") for step in steps):
             feature_names = before.get_feature_names_out()
         X = None if X is None else before.transform(X)
-    checked_tree(estimator)
     if X is None and y is not None:
         raise ValueError("y was given without X. Give both, or neither.")
     data = tree_data(estimator, feature_names) | row_data(estimator, X, y)
