@@ -22,7 +22,7 @@ from margintree.datasets import fetch_wordnet_hypernyms
 from margintree.inspection import export_html
 
 SCREENS = {"desktop": (1280, 820, False), "phone": (390, 844, True)}
-N_OPENED, N_SEARCHED, N_RUNS, N_GENERATED = 5, 20, 5, 20_000
+N_OPENED, N_SEARCHED, N_RUNS, N_GENERATED = 5, 20, 3, 20_000
 # Measures what the page does within each frame, before its program runs.
 WORK = """const request = window.plainFrame = window.requestAnimationFrame.bind(window);
 window.work = [];
