@@ -186,18 +186,39 @@ def show(
     model: Annotated[Path, typer.Argument(help="Model file.")],
     depth: Annotated[int | None, typer.Option(min=0, help="Cut the tree off at this depth.")] = None,
     verify: Annotated[bool, typer.Option("--verify", help="Compare everything with the checksums.")] = False,
+    html: Annotated[
+        Path | None, typer.Option(help="Write an interactive page of the tree to this file instead of printing it.")
+    ] = None,
+    rows: Annotated[
+        Path | None, typer.Option(help="With --html: rows to show in the page, with labels for accuracies.")
+    ] = None,
+    label: LabelOption = None,
+    one_based: OneBasedOption = False,
+    file_format: FormatOption = Format.AUTO,
 ) -> None:
     """Print what a model file holds: parameters, sizes, and the tree over the classes.
 
-    Nothing in a model file is run, so a file from a stranger can be looked at.
+    With --html it writes a page for the browser, which needs no network; with --rows the page shows the paths of single
+    rows, the accuracy of each node and the confusion matrix. Nothing in a model file is run, so a file from a stranger
+    can be looked at.
 
     Example: margintree show letter.margintree --depth 3
 
-    Exit code: 0, or 1 if the file is no model or damaged.
-    """
-    from margintree.cli.show import run_show
+    Example: margintree show letter.margintree --html letter.html --rows letter.t.bz2
 
-    run_show(model, depth=depth, verify=verify)
+    Exit code: 0, 1 if the model or the rows cannot be used, 2 if the command line is wrong.
+    """
+    if html is None:
+        if rows is not None:
+            raise typer.BadParameter("--rows is for the page. Name a file for it with --html.")
+        from margintree.cli.show import run_show
+
+        run_show(model, depth=depth, verify=verify)
+        return
+    from margintree.cli.row_files import RowFormat
+    from margintree.cli.show import run_show_page
+
+    run_show_page(model, html, rows, how=RowFormat(file_format.value, label, one_based), verify=verify)
 
 
 @app.command()

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from margintree.cli.reporting import printable, reported, terminal
+from margintree.cli.reporting import printable, reported, shown, terminal
+from margintree.cli.row_files import RowFormat, Rows, read_rows
+from margintree.inspection.page import export_html
 from margintree.model_file.files import load_model
+from margintree.storage import check_writable
 
 LONGEST_VALUE = 60
 
@@ -25,6 +28,31 @@ def run_show(model: Path, *, depth: int | None, verify: bool) -> None:
             labels = [printable(str(label).replace("\n", " ")) for label in estimator.classes_.tolist()]
             print(f"\n{tree.to_text(labels, max_depth=depth)}")
         sys.stdout.flush()
+
+
+def run_show_page(model: Path, page: Path, data: Path | None, *, how: RowFormat, verify: bool) -> None:
+    """Write an interactive page of the tree, with the rows of a file where one is given."""
+    console = terminal()
+    with reported(console):
+        check_writable(page)
+        estimator = load_model(model, verify=verify)
+        # The rows come as plain arrays, in the order of these names; scikit-learn would miss the names.
+        names = estimator.__dict__.pop("feature_names_in_", None)
+        rows = None
+        if data is not None:
+            rows = read_rows(data, how, int(estimator.n_features_in_)).in_order_of(names, data)
+            names = rows.names if names is None else names
+        X, y = (None, None) if rows is None else (rows.X, _labels(estimator, rows))
+        export_html(estimator, page, X, y, names)
+        console.print(f"Wrote {shown(page)}, {page.stat().st_size:,} bytes. Open it in a browser.")
+
+
+def _labels(estimator: Any, rows: Rows) -> Any:
+    """Return the labels of a file as the model knows them: 3 and "3" are the same in a file."""
+    if rows.labels is None:
+        return None
+    known = {str(label): label for label in estimator.classes_.tolist()}
+    return np.array([known.get(label, label) for label in rows.labels.astype(str).tolist()], dtype=object)
 
 
 def _facts(model: Path, estimator: Any) -> list[tuple[str, str]]:

@@ -1,0 +1,122 @@
+"""``export_html``: a fitted tree as one interactive page that asks nothing of the network.
+
+The page is ``page.html`` with the style, the program and the data written into it. The data are JSON in which every
+character that means something to HTML or to a line reader is escaped, and the program puts labels into the page as text
+only. A policy in the page lets the browser run this very program and nothing else.
+"""
+
+import base64
+import hashlib
+import html
+import json
+import os
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from sklearn.pipeline import Pipeline, make_pipeline
+
+from margintree.inspection.page_data import checked_tree, tree_data
+from margintree.inspection.page_rows import row_data
+from margintree.storage import replacing
+
+# One program in the order of its files: each uses what those before it define.
+PROGRAM = tuple(
+    f"page_{part}.js"
+    for part in ("tree", "measures", "icicle", "matrix", "panel", "rows", "outline", "search", "picture", "main")
+)
+STYLE = ("page.css",)
+
+
+def export_html(
+    estimator: Any, path: str | os.PathLike[str], X: Any = None, y: Any = None, feature_names: Any = None
+) -> None:
+    """Write an interactive page of a fitted tree: one file that needs no network.
+
+    The page shows the tree as an icicle with zoom, collapsible subtrees and a search for classes. For each node it
+    gives the margin, the lower bound and, with the linear kernel, the features with the largest weights. With ``X`` it
+    shows the paths of single rows, and with ``y`` the accuracy of each node and the confusion matrix in tree order.
+
+    Parameters
+    ----------
+    estimator : fitted estimator with a tree over its classes, or a Pipeline that ends in one
+        MarginTreeClassifier, LabelTreeClassifier, FilterTreeClassifier or ConditionalProbabilityTreeClassifier.
+    path : str or path-like
+        The file appears whole or not at all.
+    X : array-like or sparse matrix of shape (n_samples, n_features), default=None
+        Rows to look at, best those of a test set. A Pipeline gets them as its ``predict`` does. All of them count in
+        accuracies; the paths of up to 1,000 of them, evenly spaced, are part of the page.
+    y : array-like of shape (n_samples,), default=None
+        Labels of ``X``.
+    feature_names : array-like of shape (n_features,), default=None
+        None takes the names that the Pipeline or the estimator knows, else ``x0``, ``x1`` and so on.
+
+    Raises
+    ------
+    NotFittedError
+        If the estimator is not fitted.
+    TypeError
+        If the estimator has no tree over its classes.
+    ValueError
+        If the rows, the labels or the names do not fit the estimator.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.inspection import export_html
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MarginTreeClassifier(random_state=0).fit(X, y)
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     page = Path(directory) / "iris.html"
+    ...     export_html(model, page, X, y)
+    ...     page.read_text().startswith("<!doctype html>")
+    True
+    """
+    steps = []
+    if isinstance(estimator, Pipeline):
+        *steps, estimator = [step for _, step in estimator.steps if step not in (None, "passthrough")]
+    checked_tree(estimator)
+    if steps:
+        before = make_pipeline(*steps)
+        if feature_names is None and all(hasattr(step, "get_feature_names_out") for step in steps):
+            feature_names = before.get_feature_names_out()
+        X = None if X is None else before.transform(X)
+    if X is None and y is not None:
+        raise ValueError("y was given without X. Give both, or neither.")
+    data = tree_data(estimator, feature_names) | row_data(estimator, X, y)
+    content = _page(data)
+    with replacing(Path(path)) as unfinished:
+        unfinished.write_text(content, encoding="utf-8", newline="\n")
+
+
+def _page(data: dict[str, Any]) -> str:
+    program, style = _joined(PROGRAM), _joined(STYLE)
+    # The browser itself refuses whatever is not this program: a label could not act even as markup.
+    policy = f"default-src 'none'; img-src data:; script-src {_hash(program)}; style-src {_hash(style)}"
+    parts = {
+        "policy": html.escape(policy),
+        "title": html.escape(data["title"]),
+        "style": style,
+        "program": program,
+        "data": _escaped(json.dumps(data, separators=(",", ":"), allow_nan=False)),
+    }
+    # Cut once, so that nothing that is put in is searched for places again.
+    pieces = _joined(("page.html",)).split("@@")
+    return "".join(parts[piece] if k % 2 else piece for k, piece in enumerate(pieces))
+
+
+def _joined(names: tuple[str, ...]) -> str:
+    room = files("margintree.inspection")
+    return "\n".join(room.joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _escaped(text: str) -> str:
+    """Return JSON, which is plain ASCII already, without the characters that can end or open an element."""
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

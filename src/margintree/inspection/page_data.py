@@ -1,0 +1,129 @@
+"""What the page says of a tree: its shape, the records of its nodes, and the features with the largest weights."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from margintree import __version__
+from margintree.estimators.tree_walk import TreeWalker
+from margintree.prediction.linear_tree import LinearTree
+from margintree.prediction.probability_tree import ProbabilityTree
+
+# Features that are named for each side of a node.
+N_FEATURES = 8
+# Facts of a node that its record holds, by their name in the page.
+RECORDED = {
+    "margin": "margin",
+    "objective": "objective",
+    "bound": "lower_bound",
+    "gap": "duality_gap",
+    "imbalance": "imbalance",
+    "n_rows": "n_rows",
+}
+SHOWN_PARAMETERS = ("kernel", "C", "walk")
+# Control characters as the pictures that Unicode has for them.
+VISIBLE = {code: 0x2400 + code for code in range(32)} | {127: 0x2421}
+
+
+def checked_tree(estimator: Any) -> None:
+    """Refuse what has no tree over its classes, or is not fitted."""
+    if not isinstance(estimator, TreeWalker):
+        raise TypeError(
+            f"export_html draws the tree over the classes of an estimator, and {type(estimator).__name__} has none. "
+            "Give a fitted MarginTreeClassifier, or a Pipeline that ends in one."
+        )
+    check_is_fitted(estimator)
+
+
+def tree_data(estimator: TreeWalker, feature_names: Any) -> dict[str, Any]:
+    """Return what is known without rows, ready for JSON.
+
+    ``leaves`` is the class at each node in preorder, -1 at internal ones, which fixes the tree; ``nodes`` has a list
+    per fact, one entry per internal node in preorder.
+    """
+    tree, records = estimator.tree_, getattr(estimator, "node_records_", None)
+    nodes = {}
+    if records is not None:
+        nodes = {name: numbers([getattr(record, field) for record in records]) for name, field in RECORDED.items()}
+        nodes["exact"] = [int(record.lower_bound_is_exact) for record in records]
+    return {
+        "title": type(estimator).__name__,
+        "version": __version__,
+        "facts": _facts(estimator),
+        "classes": [shown(label) for label in estimator.classes_.tolist()],
+        "leaves": tree.leaf_class.tolist(),
+        "nodes": nodes,
+        "features": _features(estimator, feature_names),
+    }
+
+
+def shown(label: object) -> str:
+    """Return a label as a page can show it: control characters as pictures of them."""
+    return str(label).translate(VISIBLE)
+
+
+def numbers(values: Any, digits: int = 4) -> list[float | None]:
+    """Return numbers with so many significant digits; None where there is none."""
+    return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in np.asarray(values).tolist()]
+
+
+def _facts(estimator: TreeWalker) -> list[tuple[str, str]]:
+    parameters = estimator.get_params()
+    facts = [(name, shown(parameters[name])[:40]) for name in SHOWN_PARAMETERS if name in parameters]
+    if hasattr(estimator, "decide_"):
+        facts.append(("decide", estimator.decide_))
+    n_trees = len(getattr(estimator, "trees_", [None]))
+    if n_trees > 1:
+        facts.append(("trees", f"the first of {n_trees} is shown"))
+    return facts
+
+
+def _checked_names(estimator: TreeWalker, feature_names: Any) -> list[str] | None:
+    n_features = int(estimator.n_features_in_)
+    if feature_names is None:
+        feature_names = getattr(estimator, "feature_names_in_", None)
+    if feature_names is None:
+        return None
+    if isinstance(feature_names, str) or len(feature_names) != n_features:
+        given = f"the text {feature_names[:40]!r}" if isinstance(feature_names, str) else f"{len(feature_names)} names"
+        raise ValueError(f"feature_names must hold one name for each of the {n_features} features. Got {given}.")
+    return [shown(name) for name in feature_names]
+
+
+def _features(estimator: TreeWalker, feature_names: Any) -> dict[str, Any] | None:
+    """Return the features with the largest weights of each side; None for machines without weights.
+
+    ``left`` and ``right`` have a list per internal node: the number of a name, its weight, the next, and so on.
+    """
+    names, model = _checked_names(estimator, feature_names), estimator._model
+    if not isinstance(model, LinearTree | ProbabilityTree):
+        return None
+    sides: dict[str, list[list[float | None]]] = {"left": [], "right": []}
+    places: dict[int, int] = {}
+    for node in estimator.tree_.internal_nodes.tolist():
+        columns, weights = _weights(model, node)
+        for side, sign in (("left", 1.0), ("right", -1.0)):
+            chosen = _largest(sign * weights)
+            numbered = [places.setdefault(column, len(places)) for column in columns[chosen].tolist()]
+            pairs = zip(numbered, numbers(np.abs(weights[chosen]), 3), strict=True)
+            sides[side].append([number for pair in pairs for number in pair])
+    return {"names": [f"x{column}" if names is None else names[column] for column in places], **sides}
+
+
+def _weights(model: LinearTree | ProbabilityTree, node: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return the columns and the weights of a node's machine; positive ones speak for the left side."""
+    if isinstance(model, ProbabilityTree):
+        part = slice(model.start[node], model.start[node + 1])
+        return model.columns[part], model.weights[part]
+    columns, relative = model.table._relative(node)
+    return columns, relative * model.table.scale[node]
+
+
+def _largest(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """Return where the largest positive values stand, the largest first."""
+    size = min(N_FEATURES, len(values))
+    chosen = np.argpartition(-values, size - 1)[:size] if size else np.empty(0, dtype=np.int64)
+    chosen = chosen[values[chosen] > 0.0]
+    return chosen[np.lexsort((chosen, -values[chosen]))]
