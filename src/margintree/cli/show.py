@@ -28,8 +28,8 @@ def run_show(model: Path, *, depth: int | None, verify: bool) -> None:
 
 
 def _facts(model: Path, estimator: Any) -> list[tuple[str, str]]:
-    parameters = estimator.get_params()
-    defaults = type(estimator)().get_params()
+    parameters = estimator.get_params(deep=False)
+    defaults = type(estimator)().get_params(deep=False)
     changed = {name: value for name, value in parameters.items() if not _same(value, defaults.get(name))}
     labels = ", ".join(str(label).replace("\n", " ") for label in estimator.classes_[:10].tolist())
     facts = [
