@@ -17,6 +17,8 @@ from margintree.estimators.callbacks import CallbackSupportMixin, FitProgress, w
 from margintree.estimators.ranked_walk import RankedWalker
 from margintree.estimators.split_parameters import SplitParametersMixin
 from margintree.estimators.training_data import TrainingData
+from margintree.inspection.explain import explain
+from margintree.inspection.explanation import Explanation
 from margintree.prediction.decider import KINDS
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
@@ -268,6 +270,33 @@ class MarginTreeClassifier(SplitParametersMixin, CallbackSupportMixin, RankedWal
         self.node_records_, self.n_iter_ = grown.records, max(record.n_iter for record in grown.records)
         progress.finish()
         return self
+
+    def explain(self, row: Any, *, feature_names: Any = None, n_features: int = 5, n_listed: int = 10) -> Explanation:
+        """Explain the prediction of one row: its path, what was given up on it, and who decided between the finalists.
+
+        Parameters
+        ----------
+        row : array-like of shape (n_features,) or (1, n_features), sparse row, or data frame of one row
+        feature_names : sequence, or object with ``get_feature_names_out``, default=None
+            Such as a vectorizer. Without it, ``feature_names_in_`` or numbers.
+        n_features : int, default=5
+            How many features to list for each side (linear kernel).
+        n_listed : int, default=10
+            How many finalists to list.
+
+        Returns
+        -------
+        Explanation
+            ``str()`` is a table, ``plot()`` a picture, ``to_dict()`` a dictionary.
+
+        Examples
+        --------
+        >>> from margintree import MarginTreeClassifier
+        >>> model = MarginTreeClassifier(random_state=0).fit([[0.0], [1.0], [4.0], [5.0]], ["a", "a", "b", "b"])
+        >>> model.explain([4.5]).prediction
+        'b'
+        """
+        return explain(self, row, feature_names=feature_names, n_features=n_features, n_listed=n_listed)
 
     def _training_rules(self, X: Any) -> dict[str, Any]:
         # Dense rows are trained on as they came; in double precision they would take twice the memory.
