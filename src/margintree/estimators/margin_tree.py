@@ -17,8 +17,8 @@ from margintree.estimators.callbacks import CallbackSupportMixin, FitProgress, w
 from margintree.estimators.ranked_walk import RankedWalker
 from margintree.estimators.split_parameters import SplitParametersMixin
 from margintree.estimators.training_data import TrainingData
-from margintree.inspection.explain import explain
 from margintree.inspection.explanation import Explanation
+from margintree.inspection.row_explanation import explain
 from margintree.prediction.decider import KINDS
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree

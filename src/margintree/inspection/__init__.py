@@ -3,18 +3,24 @@
 matplotlib and networkx are imported by what draws with them, when it does.
 """
 
+from margintree.inspection.confusion import ConfusionByTreeDisplay
 from margintree.inspection.conversion import to_linkage, to_networkx
-from margintree.inspection.explain import explain
 from margintree.inspection.explanation import Explanation
+from margintree.inspection.row_explanation import explain
+from margintree.inspection.taxonomies import TaxonomyComparison, compare_taxonomies, nested_from_paths
 from margintree.inspection.text import export_graphviz, export_text
 from margintree.inspection.tree_display import ClassTreeDisplay, plot_tree
 
 __all__ = [
     "ClassTreeDisplay",
+    "ConfusionByTreeDisplay",
     "Explanation",
+    "TaxonomyComparison",
+    "compare_taxonomies",
     "explain",
     "export_graphviz",
     "export_text",
+    "nested_from_paths",
     "plot_tree",
     "to_linkage",
     "to_networkx",

@@ -166,8 +166,8 @@ class Explanation:
 
         Parameters
         ----------
-        axes : sequence of two or three matplotlib Axes, default=None
-            Where to draw the path, the finalists and, where there are any, the features.
+        axes : sequence of matplotlib Axes, default=None
+            Where to draw the path, the finalists (not of the greedy walk), and the features (linear kernel).
 
         Returns
         -------
@@ -203,9 +203,9 @@ class Explanation:
         number = f"{self.n_finalists:,} finalists"
         return {
             "walk": "the greedy walk ends at one class",
-            "paths": f"{number}, the most probable path wins",
-            "pairs": f"{number}, machines between pairs of them decide",
-            "rest": f"{number}, one machine per class decides",
+            "paths": f"{number}, decided by their paths",
+            "pairs": f"{number}, decided by machines of pairs",
+            "rest": f"{number}, decided by one machine per class",
         }[self.decided_by]
 
     def _path_title(self) -> str:

@@ -1,5 +1,6 @@
 """The picture of an explanation: the path, the finalists, and the features that mattered."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,26 +12,40 @@ from margintree.inspection.layout import EDGE, INK, MUTED, pyplot
 FOR, AGAINST, PALE = "#2b6cb0", "#c05621", "#bcd4ec"
 LONGEST_GROUP, LONGEST_LABEL = 46, 26
 MOST_FINALISTS, MOST_FEATURES = 8, 6
+# Inches for a row of text, and at most for a node of the path.
+ROW, TALLEST_STEP = 0.31, 0.75
 
 
 def draw_explanation(explanation: Explanation, axes: Any = None) -> Any:
-    """Draw an explanation on two or three axes, and return their figure."""
-    plt = pyplot("Explanation.plot")
+    """Draw an explanation, one panel on each of the axes, and return their figure."""
     title, features = deciding_features(explanation)
-    if axes is None:
-        n_steps, n_finalists = len(explanation.path), min(MOST_FINALISTS, len(explanation.finalists))
-        height = max(0.62 * n_steps, 0.3 * (n_finalists + len(features)) + 1.4, 2.6) + 0.7
-        figure = plt.figure(figsize=(11.0, height), layout="constrained")
-        grid = figure.add_gridspec(1, 2, width_ratios=[1.25, 1.0])
-        right = grid[1].subgridspec(2, 1, height_ratios=[n_finalists + 2.0, len(features) + 2.0])
-        axes = [figure.add_subplot(grid[0]), figure.add_subplot(right[0] if features else grid[1])]
-        axes += [figure.add_subplot(right[1])] if features else []
-        figure.suptitle(explanation.headline(), x=0.01, ha="left", fontsize=13, color=INK, **PLAIN_TEXT)
-    _draw_path(axes[0], explanation)
-    _draw_finalists(axes[1], explanation)
-    if features and len(axes) > 2:
-        _draw_features(axes[2], title, features)
+    panels: list[Callable[[Any], None]] = [lambda ax: _draw_path(ax, explanation)]
+    rows = [2.0 * len(explanation.path)]
+    if explanation.decided_by != "walk":
+        panels.append(lambda ax: _draw_finalists(ax, explanation))
+        rows.append(min(MOST_FINALISTS, len(explanation.finalists)) + 2.0)
+    if features:
+        panels.append(lambda ax: _draw_features(ax, title, features))
+        rows.append(len(features) + 2.0)
+    axes = _new_axes(explanation, rows) if axes is None else np.atleast_1d(axes)
+    if len(axes) < len(panels):
+        raise ValueError(f"This explanation has {len(panels)} panels: give as many axes. Got {len(axes)}.")
+    for draw, ax in zip(panels, axes, strict=False):
+        draw(ax)
     return axes[0].figure
+
+
+def _new_axes(explanation: Explanation, rows: list[float]) -> list[Any]:
+    """Return axes on a new figure: the path on the left, which has so many rows of text, the others on the right."""
+    plt = pyplot("Explanation.plot")
+    height = ROW * max(rows[0], sum(rows[1:])) + 1.1
+    figure = plt.figure(figsize=(11.0 if len(rows) > 1 else 6.5, height), layout="constrained")
+    figure.suptitle(explanation.headline(), x=0.01, ha="left", fontsize=13, color=INK, **PLAIN_TEXT)
+    if len(rows) == 1:
+        return [figure.add_subplot()]
+    grid = figure.add_gridspec(1, 2, width_ratios=[1.25, 1.0])
+    right = grid[1].subgridspec(len(rows) - 1, 1, height_ratios=rows[1:])
+    return [figure.add_subplot(grid[0]), *(figure.add_subplot(right[place]) for place in range(len(rows) - 1))]
 
 
 def deciding_features(explanation: Explanation) -> tuple[str, list[Contribution]]:
@@ -82,7 +97,9 @@ def _draw_path(ax: Any, explanation: Explanation) -> None:
             fontsize=9,
             color=FOR if step.is_preferred else AGAINST,
         )
-    ax.set_ylim(len(path) - 0.35, -0.65)
+    # A short path stays at the top instead of filling tall axes.
+    inches = ax.get_window_extent().height / ax.figure.dpi
+    ax.set_ylim(max(len(path), inches / TALLEST_STEP) - 0.35, -0.65)
     ax.set_xlim(0.0, 1.0 if is_calibrated else None)
     ax.set_xlabel(
         "probability of the side taken" if is_calibrated else "absolute decision value", fontsize=9, color=MUTED
@@ -96,11 +113,7 @@ def _draw_finalists(ax: Any, explanation: Explanation) -> None:
     finalists = explanation.finalists[:MOST_FINALISTS]
     places = range(len(finalists))
     ax.set_title(explanation.decision_title(), loc="left", fontsize=10, color=MUTED)
-    if finalists[0].probability is None:
-        ax.text(0.0, 0.5, shortened(one_line(finalists[0].label), LONGEST_LABEL), fontsize=12, color=INK, **PLAIN_TEXT)
-        ax.set_axis_off()
-        return
-    if finalists[0].path_probability is not None and explanation.decided_by not in ("walk", "paths"):
+    if finalists[0].path_probability is not None and explanation.decided_by != "paths":
         paths = [f.path_probability for f in finalists]
         ax.barh(places, paths, height=0.7, color=PALE, label="by its path")
     probabilities = [f.probability for f in finalists]

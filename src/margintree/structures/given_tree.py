@@ -64,6 +64,11 @@ def preorder(given: GivenTree, labels: Sequence[Any]) -> list[int]:
     return [-n if n else number[next(following)] for n in n_children]
 
 
+def leaf_labels(given: str | Sequence[Any]) -> list[Any]:
+    """Return the labels at the leaves of a Newick text or of nested lists, in their order."""
+    return (_read_newick(given) if isinstance(given, str) else _read_nested(given))[1]
+
+
 def _read_newick(text: str) -> tuple[list[int], list[Any]]:
     items = newick.items_in_preorder(text)
     return [i if isinstance(i, int) else 0 for i in items], [i for i in items if isinstance(i, str)]

@@ -56,7 +56,7 @@ def explain(
     >>> explanation.prediction
     0
     >>> explanation.path[0].features[0].feature
-    'petal length (cm)'
+    'sepal width (cm)'
     """
     tree = tree_of(estimator)
     if not isinstance(estimator._model, LinearTree | KernelTree):
