@@ -18,6 +18,7 @@ from margintree.estimators.ranked_walk import RankedWalker
 from margintree.estimators.split_parameters import SplitParametersMixin
 from margintree.estimators.training_data import TrainingData
 from margintree.inspection.explanation import Explanation
+from margintree.inspection.html_repr import html_with_tree
 from margintree.inspection.row_explanation import explain
 from margintree.prediction.decider import KINDS
 from margintree.prediction.kernel_tree import KernelTree
@@ -297,6 +298,10 @@ class MarginTreeClassifier(SplitParametersMixin, CallbackSupportMixin, RankedWal
         'b'
         """
         return explain(self, row, feature_names=feature_names, n_features=n_features, n_listed=n_listed)
+
+    def _html_repr(self) -> str:
+        box: str = super()._html_repr()
+        return html_with_tree(box, self) if hasattr(self, "tree_") else box
 
     def _training_rules(self, X: Any) -> dict[str, Any]:
         # Dense rows are trained on as they came; in double precision they would take twice the memory.

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from typing import Any
 
 from margintree.inspection.labels import first_names, one_line, shortened
@@ -158,8 +159,9 @@ class Explanation:
     comparisons: list[Comparison]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain lists and dictionaries, which JSON can hold if it can hold the labels."""
-        return asdict(self)
+        """Return everything as lists and dictionaries that JSON can hold; numbers that are not finite are None."""
+        plain: dict[str, Any] = _plain(asdict(self))
+        return plain
 
     def plot(self, *, axes: Any = None) -> Any:
         """Draw the path, the finalists, and the features that spoke for and against the prediction.
@@ -212,6 +214,14 @@ class Explanation:
         if not self.is_path_followed:
             return "path to the predicted class (not followed: machines against the rest rank all classes)"
         return "path" if self.n_trees == 1 else f"path in the first of {self.n_trees} trees"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
 
 
 def _path_table(path: Sequence[PathStep]) -> list[str]:

@@ -1,10 +1,10 @@
 """How much a class tree has in common with a reference hierarchy over the same classes.
 
 Two measures, neither of which asks the trees to be binary. The *cophenetic correlation* is Pearson's correlation of the
-distances of pairs of classes in both trees, where the distance of two classes is the base-2 logarithm of the size of the
-smallest group that holds both. The *triplet agreement* looks at three classes at a time: if the reference puts two of
-them closer together than the third, does the tree put the same two together? A random binary tree agrees on a third of
-the triplets.
+distances of pairs of classes in both trees, where the distance of two classes is the base-2 logarithm of the size of
+the smallest group that holds both. The *triplet agreement* looks at three classes at a time: if the reference puts two
+of them closer together than the third, does the tree put the same two together? A random binary tree agrees on a third
+of the triplets.
 """
 
 import itertools
@@ -145,7 +145,6 @@ def nested_from_paths(paths: Sequence[str], *, separator: str = "/", labels: Seq
 
 def _labels(tree: Any, reference: GivenTree, class_names: Names | None) -> list[Any]:
     """Return what the classes are called in both hierarchies, in the order of a ClassTree's numbers."""
-    n_classes = next((t.n_classes for t in (tree, reference) if isinstance(t, ClassTree)), None)
     labels: list[Any]
     if hasattr(tree, "classes_"):
         labels = tree.classes_.tolist()
@@ -159,8 +158,8 @@ def _labels(tree: Any, reference: GivenTree, class_names: Names | None) -> list[
                 f"class_names must hold one name for each of the {len(labels)} classes. Got {len(class_names)}."
             )
         labels = [name.item() if isinstance(name, np.generic) else name for name in class_names]
-    if n_classes is not None and n_classes != len(labels):
-        raise ValueError(f"Both hierarchies must have the same classes. Got {len(labels)} and {n_classes}.")
+    if isinstance(reference, ClassTree) and reference.n_classes != len(labels):
+        raise ValueError(f"Both hierarchies must have the same classes. Got {len(labels)} and {reference.n_classes}.")
     return labels
 
 
