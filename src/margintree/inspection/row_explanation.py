@@ -66,7 +66,7 @@ def explain(
         )
     x = estimator._checked_rows(one_row(row))
     names = None
-    if isinstance(estimator._model, LinearTree):
+    if isinstance(estimator._model, LinearTree) and n_features > 0:
         names = feature_names_of(feature_names, getattr(estimator, "feature_names_in_", None), x.shape[1])
     return _Row(estimator, tree, x, names, n_features).explanation(n_listed)
 
@@ -101,8 +101,9 @@ class _Row:
         model: LinearTree | KernelTree = self.estimator._model
         return model
 
-    @property
+    @cached_property
     def labels(self) -> list[Any]:
+        """The labels of the classes."""
         labels: list[Any] = self.estimator.classes_.tolist()
         return labels
 
@@ -185,7 +186,7 @@ class _Row:
 
     def contributions(self, table: WeightTable | None, machines: list[tuple[int, float]]) -> list[Contribution]:
         """Return the features that add most to a signed sum of machines, and those that take most from it."""
-        if table is None or self.names is None or self.n_features < 1:
+        if table is None or self.names is None:
             return []
         present, values = self.stored
         weights = np.zeros(self.x.shape[1])
