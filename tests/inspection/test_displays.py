@@ -99,7 +99,7 @@ def test_the_confusion_is_that_of_the_predictions_in_the_order_of_the_tree(digit
     display = ConfusionByTreeDisplay.from_estimator(model, X, y)
     order = leaf_order(model.tree_)
     np.testing.assert_array_equal(display.matrix_, confusion_matrix(y, model.predict(X), labels=order))
-    np.testing.assert_array_equal(display.confusion_matrix, confusion_matrix(y, model.predict(X)))
+    np.testing.assert_array_equal(display.confusion_matrix.toarray(), confusion_matrix(y, model.predict(X)))
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == [str(k) for k in order]
 
 

@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from margintree.inspection.labels import PLAIN_TEXT, Names, first_names, shortened
 from margintree.inspection.layout import EDGE, INK, MUTED, PAPER, TreeLayout, draw_edges, edge_widths, pyplot
@@ -28,7 +29,7 @@ class ConfusionByTreeDisplay:
     Parameters
     ----------
     facts : TreeFacts
-    confusion_matrix : ndarray of shape (n_classes, n_classes)
+    confusion_matrix : sparse csr_array of shape (n_classes, n_classes)
         Rows by their own class and the predicted one, in the order of ``classes_``.
     ends : list of int
         Nodes at which the drawing ends; groups are collapsed to one row and one column.
@@ -58,7 +59,7 @@ class ConfusionByTreeDisplay:
     """
 
     facts: TreeFacts
-    confusion_matrix: npt.NDArray[np.int64]
+    confusion_matrix: sp.csr_array
     ends: list[int]
     matrix_: Any = field(default=None, init=False, repr=False)
     ax_: Any = field(default=None, init=False, repr=False)
@@ -99,8 +100,8 @@ class ConfusionByTreeDisplay:
         """
         facts = TreeFacts.of(estimator, class_names)
         true, predicted = true_and_predicted(estimator, X, y)
-        n_classes = facts.tree.n_classes
-        counts = np.bincount(true * n_classes + predicted, minlength=n_classes**2).reshape(n_classes, n_classes)
+        shape = (facts.tree.n_classes, facts.tree.n_classes)
+        counts = sp.coo_array((np.ones(len(true), dtype=np.int64), (true, predicted)), shape=shape).tocsr()
         rows, errors, accuracy = node_errors(facts.tree, true, predicted)
         facts = TreeFacts(facts.tree, facts.names, facts.n_classes, rows, facts.margin, errors, accuracy)
         return cls(facts, counts, ends_of(facts.tree, max_depth, max_leaves)).plot(ax=ax)
@@ -172,9 +173,10 @@ class ConfusionByTreeDisplay:
         place = np.empty(self.facts.tree.n_classes, dtype=np.int64)
         for number, node in enumerate(self.ends):
             place[self.facts.tree.classes_below(node)] = number
-        n = len(self.ends)
-        result = np.zeros((n, n), dtype=np.int64)
-        np.add.at(result, (place[:, None], place[None, :]), self.confusion_matrix)
+        counts = self.confusion_matrix.tocoo()
+        rows, columns = (place[side] for side in counts.coords)
+        result = np.zeros((len(self.ends), len(self.ends)), dtype=np.int64)
+        np.add.at(result, (rows, columns), counts.data)
         return result
 
     def _draw_matrix(self, layout: TreeLayout) -> None:

@@ -12,8 +12,8 @@ from margintree.inspection.layout import EDGE, INK, MUTED, pyplot
 FOR, AGAINST, PALE = "#2b6cb0", "#c05621", "#bcd4ec"
 LONGEST_GROUP, LONGEST_LABEL = 46, 26
 MOST_FINALISTS, MOST_FEATURES = 8, 6
-# Inches for a row of text, and at most for a node of the path.
-ROW, TALLEST_STEP = 0.31, 0.75
+# Inches for a row of text.
+ROW = 0.31
 
 
 def draw_explanation(explanation: Explanation, axes: Any = None) -> Any:
@@ -45,14 +45,16 @@ def _new_axes(explanation: Explanation, rows: list[float]) -> list[Any]:
         return [figure.add_subplot()]
     grid = figure.add_gridspec(1, 2, width_ratios=[1.25, 1.0])
     right = grid[1].subgridspec(len(rows) - 1, 1, height_ratios=rows[1:])
-    return [figure.add_subplot(grid[0]), *(figure.add_subplot(right[place]) for place in range(len(rows) - 1))]
+    # A short path stays at the top instead of filling a tall figure.
+    left = grid[0].subgridspec(2, 1, height_ratios=[rows[0] + 1.0, max(sum(rows[1:]) - rows[0] - 1.0, 0.01)])
+    return [figure.add_subplot(left[0]), *(figure.add_subplot(right[place]) for place in range(len(rows) - 1))]
 
 
 def deciding_features(explanation: Explanation) -> tuple[str, list[Contribution]]:
     """Return the features behind the last decision: between the two best, or at the node that was least sure."""
     for comparison in explanation.comparisons:
         if comparison.features:
-            winner, loser = one_line(comparison.winner), one_line(comparison.loser)
+            winner, loser = (shortened(one_line(label), 20) for label in (comparison.winner, comparison.loser))
             return f"{winner} rather than {loser}", comparison.features
     steps = [step for step in explanation.path if step.features]
     if not steps:
@@ -70,6 +72,7 @@ def _bare(ax: Any) -> None:
         ax.spines[side].set_visible(False)
     ax.spines["bottom"].set_color(EDGE)
     ax.tick_params(colors=MUTED, labelsize=8, length=2)
+    ax.locator_params(axis="x", nbins=6)
     ax.set_yticks([])
 
 
@@ -97,9 +100,7 @@ def _draw_path(ax: Any, explanation: Explanation) -> None:
             fontsize=9,
             color=FOR if step.is_preferred else AGAINST,
         )
-    # A short path stays at the top instead of filling tall axes.
-    inches = ax.get_window_extent().height / ax.figure.dpi
-    ax.set_ylim(max(len(path), inches / TALLEST_STEP) - 0.35, -0.65)
+    ax.set_ylim(len(path) - 0.35, -0.65)
     ax.set_xlim(0.0, 1.0 if is_calibrated else None)
     ax.set_xlabel(
         "probability of the side taken" if is_calibrated else "absolute decision value", fontsize=9, color=MUTED

@@ -106,7 +106,8 @@ def colours_of(values: Array, by: str) -> tuple[Any, Any]:
     colours = mpl.colormaps[name](np.linspace(first, last, 256))
     cmap = LinearSegmentedColormap.from_list(f"{name}_part", colours)
     if by == "accuracy":
-        return Normalize(min(low, 0.98), 1.0), cmap
+        # A tree that is nearly always right has no red nodes.
+        return Normalize(min(low, 0.9), 1.0), cmap
     # Margins of groups and of pairs differ by orders of magnitude.
     is_flat = low <= 0.0 or high / low < 1.0 + 1e-9
     return (Normalize(low, high + (low == high)) if is_flat else LogNorm(low, high)), cmap

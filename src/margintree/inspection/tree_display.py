@@ -231,7 +231,7 @@ class ClassTreeDisplay:
         if self.shade is None:
             return self.ax_.scatter(x, y, s=size, c=PAPER, edgecolors=MUTED, linewidths=1.0, zorder=3, clip_on=False)
         values = self.facts.shade(self.shade)
-        norm, cmap = colours_of(values, self.shade)
+        norm, cmap = colours_of(values[nodes], self.shade)
         shown = self.ax_.scatter(
             x,
             y,
