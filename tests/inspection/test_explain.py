@@ -58,6 +58,27 @@ def test_every_row_is_explained_as_it_is_predicted(name, kernel, walk):
         np.testing.assert_allclose(shares / shares[0], np.exp(scores - scores[0]), rtol=1e-6, atol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", ["poly", "precomputed", "callable", "sparse rbf", "sparse linear"])
+def test_rows_of_every_kernel_and_layout_are_explained(kernel):
+    X, X_test, y, _ = test_set("wine")
+    if kernel == "precomputed":
+        X, X_test = X @ X.T, X_test @ X.T
+    elif kernel.startswith("sparse"):
+        X, X_test = sp.csr_matrix(X), sp.csr_matrix(X_test)
+    name = {"callable": lambda A, B: A @ B.T}.get(kernel, kernel.removeprefix("sparse "))
+    model = MarginTreeClassifier(name, decide="pairs", random_state=0).fit(X, y)
+    explanations = [model.explain(X_test[[i]]) for i in range(X_test.shape[0])]
+    np.testing.assert_array_equal([e.prediction for e in explanations], model.predict(X_test))
+    assert all(bool(step.features) == (kernel == "sparse linear") for e in explanations for step in e.path)
+
+
+def test_numbers_that_make_no_sense_are_refused(digits):
+    with pytest.raises(ValueError, match=r"n_listed must be at least 1\. Got 0"):
+        digits[0].explain(digits[1][0], n_listed=0)
+    with pytest.raises(ValueError, match=r"n_features must be at least 0\. Got -1"):
+        digits[0].explain(digits[1][0], n_features=-1)
+
+
 def test_rest_on_lists_is_explained_as_it_is_predicted():
     X, X_test, y, _ = test_set("digits")
     model = MarginTreeClassifier(C=10, decide="rest", n_finalists=3, random_state=0).fit(X, y)
@@ -165,6 +186,20 @@ def test_the_table_names_every_node_and_finalist(digits):
     for finalist in explanation.finalists:
         assert f"\n  {finalist.label} " in text
     assert "decided by machines of pairs" in text
+
+
+def test_names_of_classes_are_shown_and_labels_stay(digits):
+    model, X, _ = digits
+    names = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
+    explanation = max((model.explain(row, class_names=names) for row in X[:100]), key=lambda e: e.n_finalists)
+    assert str(explanation).startswith(f"prediction: {names[explanation.prediction]}, ")
+    assert set(explanation.path[0].kept) <= set(range(10))
+    assert "class_names" not in explanation.to_dict()
+    figure = explanation.plot()
+    shown = [text.get_text() for text in figure.axes[1].get_yticklabels()]
+    assert shown == [names[f.label] for f in explanation.finalists[:8]]
+    with pytest.raises(ValueError, match=r"one name for each of the 10 classes\. Got 1"):
+        model.explain(X[0], class_names=["zero"])
 
 
 def test_json_holds_the_dictionary(digits):

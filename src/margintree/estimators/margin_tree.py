@@ -272,7 +272,9 @@ class MarginTreeClassifier(SplitParametersMixin, CallbackSupportMixin, RankedWal
         progress.finish()
         return self
 
-    def explain(self, row: Any, *, feature_names: Any = None, n_features: int = 5, n_listed: int = 10) -> Explanation:
+    def explain(
+        self, row: Any, *, feature_names: Any = None, class_names: Any = None, n_features: int = 5, n_listed: int = 10
+    ) -> Explanation:
         """Explain the prediction of one row: its path, what was given up on it, and who decided between the finalists.
 
         Parameters
@@ -280,6 +282,8 @@ class MarginTreeClassifier(SplitParametersMixin, CallbackSupportMixin, RankedWal
         row : array-like of shape (n_features,) or (1, n_features), sparse row, or data frame of one row
         feature_names : sequence, or object with ``get_feature_names_out``, default=None
             Such as a vectorizer. Without it, ``feature_names_in_`` or numbers.
+        class_names : sequence of length n_classes, default=None
+            Names to show instead of the labels.
         n_features : int, default=5
             How many features to list for each side (linear kernel).
         n_listed : int, default=10
@@ -297,7 +301,8 @@ class MarginTreeClassifier(SplitParametersMixin, CallbackSupportMixin, RankedWal
         >>> model.explain([4.5]).prediction
         'b'
         """
-        return explain(self, row, feature_names=feature_names, n_features=n_features, n_listed=n_listed)
+        names = {"feature_names": feature_names, "class_names": class_names}
+        return explain(self, row, **names, n_features=n_features, n_listed=n_listed)
 
     def _html_repr(self) -> str:
         box: str = super()._html_repr()

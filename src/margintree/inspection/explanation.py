@@ -1,7 +1,7 @@
 """Why a row was given its class: the path, what was given up on it, and who decided in the end."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from math import isfinite
 from typing import Any
 
@@ -133,6 +133,8 @@ class Explanation:
         How many there were, if not all are listed.
     comparisons : list of Comparison
         Between finalists, in the order in which they were made.
+    class_names : dict
+        Names that table and picture show instead of labels.
 
     Examples
     --------
@@ -157,10 +159,16 @@ class Explanation:
     finalists: list[Finalist]
     n_finalists: int
     comparisons: list[Comparison]
+    class_names: dict[Any, str] = field(default_factory=dict, repr=False)
+
+    def name(self, label: Any) -> str:
+        """Return what a class is called in the table and in the picture, in one line."""
+        return self.class_names.get(label) or one_line(label)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as lists and dictionaries that JSON can hold; numbers that are not finite are None."""
-        plain: dict[str, Any] = _plain(asdict(self))
+        plain: dict[str, Any] = _plain(asdict(replace(self, class_names={})))
+        del plain["class_names"]
         return plain
 
     def plot(self, *, axes: Any = None) -> Any:
@@ -181,13 +189,13 @@ class Explanation:
 
     def __str__(self) -> str:
         lines = [self.headline(), ""]
-        lines += [f"{self._path_title()}:", *_path_table(self.path)]
+        lines += [f"{self._path_title()}:", *self._path_table()]
         if self.decided_by != "walk":
-            lines += ["", f"{self.decision_title()}:", *_finalist_table(self.finalists)]
+            lines += ["", f"{self.decision_title()}:", *self._finalist_table()]
             if self.n_finalists > len(self.finalists):
                 lines.append(f"  … and {self.n_finalists - len(self.finalists):,} more")
         for comparison in self.comparisons:
-            winner, loser = one_line(comparison.winner), one_line(comparison.loser)
+            winner, loser = self.name(comparison.winner), self.name(comparison.loser)
             source = {"machine": "", "paths": " by their paths", "scores": ""}[comparison.source]
             lines.append(f"  {winner} against {loser}: log odds {comparison.log_odds:+.3g}{source}")
             lines += _feature_lines(comparison.features, f"for {winner}", f"for {loser}", "    ")
@@ -196,7 +204,7 @@ class Explanation:
     def headline(self) -> str:
         """Return the prediction in one line."""
         probability = "" if self.probability is None else f", probability {self.probability:.3f}"
-        return f"prediction: {one_line(self.prediction)}{probability}"
+        return f"prediction: {self.name(self.prediction)}{probability}"
 
     def decision_title(self) -> str:
         """Return who decided between the finalists."""
@@ -215,6 +223,32 @@ class Explanation:
             return "path to the predicted class (not followed: machines against the rest rank all classes)"
         return "path" if self.n_trees == 1 else f"path in the first of {self.n_trees} trees"
 
+    def _path_table(self) -> list[str]:
+        lines = []
+        for step in self.path:
+            probability = "" if step.probability is None else f", p {step.probability:.3f}"
+            doubt = "" if step.is_preferred else ", its machine prefers the other side"
+            facts = f"decision value {step.decision_value:+.3g}, margin {step.margin:.3g}{probability}{doubt}"
+            lines.append(f"  [{step.node}] {step.side}: {facts}")
+            lines.append(f"      kept      {self._group(step.kept)}")
+            lines.append(f"      given up  {self._group(step.given_up)}")
+            lines += _feature_lines(step.features, "for", "against", "      ")
+        return lines
+
+    def _group(self, labels: Sequence[Any]) -> str:
+        names = [self.name(label) for label in labels]
+        return first_names(names, LONGEST_GROUP) + (f" ({len(names):,} classes)" if len(names) > 1 else "")
+
+    def _finalist_table(self) -> list[str]:
+        width = max(5, *(len(self.name(f.label)) for f in self.finalists))
+        lines = [f"  {'class':<{width}}  {'path':>9}  {'score':>9}  {'probability':>11}"]
+        for f in self.finalists:
+            path, score, probability = (
+                "-" if number is None else f"{number:.4g}" for number in (f.path_probability, f.score, f.probability)
+            )
+            lines.append(f"  {self.name(f.label):<{width}}  {path:>9}  {score:>9}  {probability:>11}")
+        return lines
+
 
 def _plain(value: Any) -> Any:
     if isinstance(value, dict):
@@ -224,24 +258,6 @@ def _plain(value: Any) -> Any:
     return None if isinstance(value, float) and not isfinite(value) else value
 
 
-def _path_table(path: Sequence[PathStep]) -> list[str]:
-    lines = []
-    for step in path:
-        probability = "" if step.probability is None else f", p {step.probability:.3f}"
-        doubt = "" if step.is_preferred else ", its machine prefers the other side"
-        facts = f"decision value {step.decision_value:+.3g}, margin {step.margin:.3g}{probability}{doubt}"
-        lines.append(f"  [{step.node}] {step.side}: {facts}")
-        lines.append(f"      kept      {_group(step.kept)}")
-        lines.append(f"      given up  {_group(step.given_up)}")
-        lines += _feature_lines(step.features, "for", "against", "      ")
-    return lines
-
-
-def _group(labels: Sequence[Any]) -> str:
-    names = [one_line(label) for label in labels]
-    return first_names(names, LONGEST_GROUP) + (f" ({len(names):,} classes)" if len(names) > 1 else "")
-
-
 def _feature_lines(features: Sequence[Contribution], towards: str, against: str, indent: str) -> list[str]:
     lines = []
     for title, sign in ((towards, 1.0), (against, -1.0)):
@@ -249,15 +265,4 @@ def _feature_lines(features: Sequence[Contribution], towards: str, against: str,
         texts = [f"{shortened(f.feature, LONGEST_FEATURE)} {f.contribution:+.3g}" for f in spoke]
         if texts:
             lines.append(f"{indent}{title:<9} {', '.join(texts)}")
-    return lines
-
-
-def _finalist_table(finalists: Sequence[Finalist]) -> list[str]:
-    width = max(5, *(len(one_line(f.label)) for f in finalists))
-    lines = [f"  {'class':<{width}}  {'path':>9}  {'score':>9}  {'probability':>11}"]
-    for f in finalists:
-        path, score, probability = (
-            "-" if number is None else f"{number:.4g}" for number in (f.path_probability, f.score, f.probability)
-        )
-        lines.append(f"  {one_line(f.label):<{width}}  {path:>9}  {score:>9}  {probability:>11}")
     return lines

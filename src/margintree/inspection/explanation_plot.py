@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from margintree.inspection.explanation import Contribution, Explanation, PathStep
-from margintree.inspection.labels import PLAIN_TEXT, first_names, one_line, shortened
+from margintree.inspection.labels import PLAIN_TEXT, first_names, shortened
 from margintree.inspection.layout import EDGE, INK, MUTED, pyplot
 
 FOR, AGAINST, PALE = "#2b6cb0", "#c05621", "#bcd4ec"
@@ -54,7 +54,7 @@ def deciding_features(explanation: Explanation) -> tuple[str, list[Contribution]
     """Return the features behind the last decision: between the two best, or at the node that was least sure."""
     for comparison in explanation.comparisons:
         if comparison.features:
-            winner, loser = (shortened(one_line(label), 20) for label in (comparison.winner, comparison.loser))
+            winner, loser = (shortened(explanation.name(label), 20) for label in (comparison.winner, comparison.loser))
             return f"{winner} rather than {loser}", comparison.features
     steps = [step for step in explanation.path if step.features]
     if not steps:
@@ -87,7 +87,7 @@ def _draw_path(ax: Any, explanation: Explanation) -> None:
         range(len(path)), [max(1.0, *values) if is_calibrated else max(values)] * len(path), height=0.2, color="#edf1f5"
     )
     for place, step in enumerate(path):
-        kept, given_up = _group(step.kept), _group(step.given_up)
+        kept, given_up = _group(explanation, step.kept), _group(explanation, step.given_up)
         ax.text(0.0, place - 0.17, f"[{step.node}]  {kept}", va="bottom", fontsize=9, color=INK, **PLAIN_TEXT)
         ax.text(0.0, place + 0.16, f"given up: {given_up}", va="top", fontsize=7.5, color=MUTED, **PLAIN_TEXT)
         text = f"{step.decision_value:+.2f}" if step.probability is None else f"{step.probability:.3f}"
@@ -119,7 +119,7 @@ def _draw_finalists(ax: Any, explanation: Explanation) -> None:
         ax.barh(places, paths, height=0.7, color=PALE, label="by its path")
     probabilities = [f.probability for f in finalists]
     ax.barh(places, probabilities, height=0.36, color=[FOR] + [MUTED] * (len(finalists) - 1), label="in the end")
-    ax.set_yticks(places, [shortened(one_line(f.label), LONGEST_LABEL) for f in finalists], **PLAIN_TEXT)
+    ax.set_yticks(places, [shortened(explanation.name(f.label), LONGEST_LABEL) for f in finalists], **PLAIN_TEXT)
     ax.tick_params(axis="y", labelsize=9, labelcolor=INK, length=0)
     ax.set_ylim(max(len(finalists), 2) - 0.4, -0.6)
     ax.set_xlabel("probability" + (" (light: by its path)" if len(ax.containers) > 1 else ""), fontsize=9, color=MUTED)
@@ -142,6 +142,6 @@ def _draw_features(ax: Any, title: str, features: list[Contribution]) -> None:
     ax.set_title(title, loc="left", fontsize=10, color=MUTED, **PLAIN_TEXT)
 
 
-def _group(labels: list[Any]) -> str:
-    names = [one_line(label) for label in labels]
+def _group(explanation: Explanation, labels: list[Any]) -> str:
+    names = [explanation.name(label) for label in labels]
     return first_names(names, LONGEST_GROUP) + (f" ({len(names):,})" if len(names) > 8 else "")

@@ -1,7 +1,8 @@
 """From a fitted tree and one row to an explanation of the prediction."""
 
 import itertools
-from dataclasses import dataclass
+import operator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -13,7 +14,7 @@ from scipy.special import expit
 from margintree import kernels
 from margintree.class_tree import ClassTree
 from margintree.inspection.explanation import Comparison, Contribution, Explanation, Finalist, PathStep
-from margintree.inspection.labels import feature_names_of
+from margintree.inspection.labels import Names, checked_names, feature_names_of
 from margintree.inspection.tree_facts import tree_of
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
@@ -24,7 +25,13 @@ Array = npt.NDArray[np.float64]
 
 
 def explain(
-    estimator: Any, row: Any, *, feature_names: Any = None, n_features: int = 5, n_listed: int = 10
+    estimator: Any,
+    row: Any,
+    *,
+    feature_names: Any = None,
+    class_names: Names | None = None,
+    n_features: int = 5,
+    n_listed: int = 10,
 ) -> Explanation:
     """Explain the prediction of one row.
 
@@ -36,6 +43,8 @@ def explain(
         As for ``predict``.
     feature_names : sequence, or object with ``get_feature_names_out``, default=None
         Names of the features, such as those of a vectorizer. Without them, ``feature_names_in_`` or numbers.
+    class_names : sequence of length n_classes, default=None
+        Names that the table and the picture show instead of the labels.
     n_features : int, default=5
         How many features to list for each side (linear kernel).
     n_listed : int, default=10
@@ -59,6 +68,9 @@ def explain(
     'sepal width (cm)'
     """
     tree = tree_of(estimator)
+    for name, value, least in (("n_features", n_features, 0), ("n_listed", n_listed, 1)):
+        if operator.index(value) < least:
+            raise ValueError(f"{name} must be at least {least}. Got {value}.")
     if not isinstance(estimator._model, LinearTree | KernelTree):
         raise TypeError(
             f"explain needs support vector machines at the nodes. Got a {type(estimator).__name__} with "
@@ -68,7 +80,11 @@ def explain(
     names = None
     if isinstance(estimator._model, LinearTree) and n_features > 0:
         names = feature_names_of(feature_names, getattr(estimator, "feature_names_in_", None), x.shape[1])
-    return _Row(estimator, tree, x, names, n_features).explanation(n_listed)
+    explanation = _Row(estimator, tree, x, names, n_features).explanation(n_listed)
+    if class_names is None:
+        return explanation
+    shown = checked_names(class_names, estimator.classes_)
+    return replace(explanation, class_names=dict(zip(estimator.classes_.tolist(), shown, strict=True)))
 
 
 def one_row(row: Any) -> Any:
