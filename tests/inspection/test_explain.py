@@ -11,7 +11,8 @@ from hostile_labels import HOSTILE
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
-from sklearn.preprocessing import scale
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, StandardScaler, scale
 
 from margintree import ConditionalProbabilityTreeClassifier, LabelTreeClassifier, MarginTreeClassifier
 from margintree.inspection import Explanation, explain
@@ -153,6 +154,28 @@ def test_features_have_the_names_of_the_frame_the_vectorizer_or_the_caller():
     assert explanation.path[0].features[0].feature in {"fast", "car"}
     with pytest.raises(ValueError, match=r"one name for each of the 9 features of the model\. Got 2"):
         model.explain(words.transform(["fast car"]), feature_names=["a", "b"])
+
+
+def test_a_pipeline_explains_what_it_is_given():
+    texts = ["red apple", "green apple", "fast car", "slow car", "tall tree", "old tree"] * 5
+    labels = ["fruit", "fruit", "car", "car", "tree", "tree"] * 5
+    pipeline = make_pipeline(CountVectorizer(), MarginTreeClassifier(random_state=0)).fit(texts, labels)
+    explanation = explain(pipeline, "fast car")
+    assert explanation.prediction == "car"
+    assert explanation.path[0].features[0].feature in {"fast", "car"}
+
+    iris = load_iris(as_frame=True)
+    scaled = make_pipeline(StandardScaler(), MarginTreeClassifier(random_state=0)).fit(iris.data, iris.target)
+    explanations = [explain(scaled, iris.data.iloc[[i]]) for i in range(0, 150, 10)]
+    np.testing.assert_array_equal([e.prediction for e in explanations], scaled.predict(iris.data[::10]))
+    assert {f.feature for f in explanations[0].path[0].features} <= set(iris.feature_names)
+
+    unnamed = make_pipeline(FunctionTransformer(np.log1p), MarginTreeClassifier(random_state=0)).fit(
+        iris.data.values, iris.target
+    )
+    assert explain(unnamed, iris.data.values[0]).path[0].features[0].feature.startswith("feature ")
+    alone = make_pipeline(MarginTreeClassifier(random_state=0)).fit(iris.data, iris.target)
+    assert explain(alone, iris.data.iloc[[0]]).prediction == 0
 
 
 def test_rows_come_dense_sparse_and_as_lists(digits):

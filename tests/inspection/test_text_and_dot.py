@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hostile_labels import HOSTILE
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from margintree import ClassTree, FilterTreeClassifier, MarginTreeClassifier, OneVsRestSVC
 from margintree.inspection import export_graphviz, export_text
@@ -55,12 +56,20 @@ def test_trees_of_other_estimators_and_bare_trees_have_an_outline():
     assert export_text(ClassTree.from_nested(0)) == "class 0"
 
 
+def test_a_pipeline_shows_the_tree_at_its_end_and_predicts_as_a_whole():
+    X, y = np.arange(12.0).reshape(-1, 1) * 1e3, np.repeat(["a", "b", "c"], 4)
+    pipeline = make_pipeline(StandardScaler(), MarginTreeClassifier(walk="greedy", calibration_folds=0)).fit(X, y)
+    assert export_text(pipeline) == export_text(pipeline[-1])
+    scaled = pipeline[:-1].transform(X)
+    assert export_text(pipeline, X=X, y=y, show_rows=True) == export_text(pipeline[-1], X=scaled, y=y, show_rows=True)
+
+
 def test_what_has_no_tree_is_refused():
     X, y = np.arange(12.0).reshape(-1, 1), np.repeat(["a", "b", "c"], 4)
     with pytest.raises(TypeError, match=r"Got OneVsRestSVC"):
         export_text(OneVsRestSVC(random_state=0).fit(X, y))
-    with pytest.raises(TypeError, match=r"Pipeline, give its last step"):
-        export_text(make_pipeline(MarginTreeClassifier()))
+    with pytest.raises(TypeError, match=r"Got OneVsRestSVC"):
+        export_text(make_pipeline(OneVsRestSVC(random_state=0)).fit(X, y))
     with pytest.raises(ValueError, match="not fitted"):
         export_text(MarginTreeClassifier())
     with pytest.raises(ValueError, match="X and y come together"):

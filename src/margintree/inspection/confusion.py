@@ -82,7 +82,7 @@ class ConfusionByTreeDisplay:
 
         Parameters
         ----------
-        estimator : MarginTreeClassifier, or another fitted estimator with a tree
+        estimator : MarginTreeClassifier, another fitted estimator with a tree, or a pipeline that ends in one
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         class_names : sequence of length n_classes, default=None

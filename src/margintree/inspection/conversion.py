@@ -17,7 +17,7 @@ def to_networkx(estimator: Any, *, class_names: Names | None = None) -> Any:
 
     Parameters
     ----------
-    estimator : MarginTreeClassifier, another fitted estimator with a tree, or ClassTree
+    estimator : MarginTreeClassifier, another fitted estimator with a tree, a pipeline that ends in one, or ClassTree
     class_names : sequence of length n_classes, default=None
         Names for the attribute ``label``. Without them, the labels.
 
@@ -62,7 +62,7 @@ def to_linkage(estimator: Any, *, height: str = "size") -> npt.NDArray[np.float6
 
     Parameters
     ----------
-    estimator : MarginTreeClassifier, another fitted estimator with a tree, or ClassTree
+    estimator : MarginTreeClassifier, another fitted estimator with a tree, a pipeline that ends in one, or ClassTree
     height : {"size", "levels"}, default="size"
         The distance at which the two sides of a node are joined. "size" is the base-2 logarithm of the number of
         classes, which is the number of levels in a balanced tree; "levels" is the number of edges down to the deepest

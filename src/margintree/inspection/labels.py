@@ -78,7 +78,7 @@ def feature_names_of(given: Any, fitted: Any, n_features: int) -> list[str]:
     ['feature 0', 'feature 1']
     """
     if hasattr(given, "get_feature_names_out"):
-        given = given.get_feature_names_out()
+        given = _names_out(given)
     names = fitted if given is None else given
     if names is None:
         return [f"feature {j}" for j in range(n_features)]
@@ -87,3 +87,11 @@ def feature_names_of(given: Any, fitted: Any, n_features: int) -> list[str]:
             f"feature_names must hold one name for each of the {n_features} features of the model. Got {len(names)}."
         )
     return [one_line(name) for name in names]
+
+
+def _names_out(transformer: Any) -> Any:
+    """Return the names of what a transformer puts out; None where a step of a pipeline has none."""
+    steps = [step for _, step in getattr(transformer, "steps", ())]
+    if all(step in ("passthrough", None) or hasattr(step, "get_feature_names_out") for step in steps):
+        return transformer.get_feature_names_out()
+    return None

@@ -15,7 +15,7 @@ from margintree import kernels
 from margintree.class_tree import ClassTree
 from margintree.inspection.explanation import Comparison, Contribution, Explanation, Finalist, PathStep
 from margintree.inspection.labels import Names, checked_names, feature_names_of
-from margintree.inspection.tree_facts import tree_of
+from margintree.inspection.tree_facts import last_step, tree_of
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.ranker import Ranker, path_candidates
@@ -38,11 +38,13 @@ def explain(
     Parameters
     ----------
     estimator : MarginTreeClassifier
-        Fitted. Other estimators with a tree of support vector machines can be explained, too.
+        Fitted, or a pipeline that ends in one. Other estimators with a tree of support vector machines can be
+        explained, too.
     row : array-like of shape (n_features,) or (1, n_features), sparse row, or data frame of one row
-        As for ``predict``.
+        As for ``predict``. Of a pipeline that starts with text, a str.
     feature_names : sequence, or object with ``get_feature_names_out``, default=None
-        Names of the features, such as those of a vectorizer. Without them, ``feature_names_in_`` or numbers.
+        Names of the features, such as those of a vectorizer. Without them, those of the pipeline's earlier steps,
+        ``feature_names_in_``, or numbers.
     class_names : sequence of length n_classes, default=None
         Names that the table and the picture show instead of the labels.
     n_features : int, default=5
@@ -67,7 +69,10 @@ def explain(
     >>> explanation.path[0].features[0].feature
     'sepal width (cm)'
     """
-    tree = tree_of(estimator)
+    if len(getattr(estimator, "steps", ())) > 1:
+        before, row = estimator[:-1], [row] if isinstance(row, str) else one_row(row)
+        row, feature_names = before.transform(row), before if feature_names is None else feature_names
+    estimator, tree = last_step(estimator), tree_of(estimator)
     for name, value, least in (("n_features", n_features, 0), ("n_listed", n_listed, 1)):
         if operator.index(value) < least:
             raise ValueError(f"{name} must be at least {least}. Got {value}.")

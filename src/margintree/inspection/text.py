@@ -25,7 +25,7 @@ def export_text(
 
     Parameters
     ----------
-    estimator : MarginTreeClassifier, another fitted estimator with a tree, or ClassTree
+    estimator : MarginTreeClassifier, another fitted estimator with a tree, a pipeline that ends in one, or ClassTree
     class_names : sequence of length n_classes, default=None
         Names to show. Without them, the labels.
     max_depth : int, default=None
@@ -97,7 +97,7 @@ def export_graphviz(
 
     Parameters
     ----------
-    estimator : MarginTreeClassifier, another fitted estimator with a tree, or ClassTree
+    estimator : MarginTreeClassifier, another fitted estimator with a tree, a pipeline that ends in one, or ClassTree
     class_names : sequence of length n_classes, default=None
         Names to show. Without them, the labels.
     max_depth : int, default=None

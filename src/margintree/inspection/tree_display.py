@@ -131,7 +131,7 @@ class ClassTreeDisplay:
 
         Parameters
         ----------
-        estimator : MarginTreeClassifier, another fitted estimator with a tree, or ClassTree
+        estimator : MarginTreeClassifier, other fitted estimator with a tree, pipeline that ends in one, or ClassTree
         class_names : sequence of length n_classes, default=None
             Names to show. Without them, the labels.
         max_depth : int, default=None

@@ -47,7 +47,7 @@ class TreeFacts:
 
     @classmethod
     def of(cls, fitted: Any, class_names: Names | None = None, X: Any = None, y: Any = None) -> "TreeFacts":
-        """Return the facts of a fitted estimator with a tree, or of a ``ClassTree``."""
+        """Return the facts of a fitted estimator with a tree, of a pipeline that ends in one, or of a ``ClassTree``."""
         if isinstance(fitted, ClassTree):
             if X is not None or y is not None:
                 raise ValueError("X and y are rows for a fitted estimator to predict. Got them with a ClassTree.")
@@ -56,7 +56,7 @@ class TreeFacts:
             tree, names = tree_of(fitted), checked_names(class_names, fitted.classes_)
         unknown = np.full(tree.n_nodes, np.nan)
         rows, margin, errors, accuracy = (unknown.copy() for _ in range(4))
-        records = getattr(fitted, "node_records_", [])
+        records = getattr(last_step(fitted), "node_records_", [])
         if len(records):
             margin[tree.internal_nodes] = [record.margin for record in records]
             rows[tree.internal_nodes] = [record.n_rows for record in records]
@@ -86,15 +86,21 @@ def tree_of(fitted: Any) -> ClassTree:
     """Return the tree of a fitted estimator, or tell what has one."""
     if isinstance(fitted, ClassTree):
         return fitted
-    if hasattr(fitted, "_check_fitted"):
-        fitted._check_fitted()
-    tree = getattr(fitted, "tree_", None)
+    estimator = last_step(fitted)
+    if hasattr(estimator, "_check_fitted"):
+        estimator._check_fitted()
+    tree = getattr(estimator, "tree_", None)
     if not isinstance(tree, ClassTree):
         raise TypeError(
             f"Expected a ClassTree or a fitted estimator with a tree over its classes, such as MarginTreeClassifier. "
-            f"Got {type(fitted).__name__}; of a Pipeline, give its last step, pipeline[-1]."
+            f"Got {type(estimator).__name__}."
         )
     return tree
+
+
+def last_step(estimator: Any) -> Any:
+    """Return what a pipeline ends in, or the estimator itself."""
+    return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
 
 
 def true_and_predicted(fitted: Any, X: Any, y: Any) -> tuple[Index, Index]:
