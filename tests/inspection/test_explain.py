@@ -136,6 +136,19 @@ def test_comparisons_of_pairs_are_those_that_machines_were_asked_for(digits):
     assert sum(n_compared) > 0
 
 
+def test_the_scores_of_pairs_are_those_that_the_comparisons_make(digits):
+    model, X, _ = digits
+    for row in X[:100]:
+        explanation = model.explain(row)
+        against = dict.fromkeys([f.label for f in explanation.finalists], 0.0)
+        for c in explanation.comparisons:
+            against[c.winner] += np.exp(-c.log_odds)
+            against[c.loser] += np.exp(c.log_odds)
+        weight = model._ranker.decider.path_weight
+        for f in explanation.finalists if explanation.n_finalists > 1 else ():
+            assert f.score == pytest.approx(weight * np.log(f.path_probability) - np.log1p(against[f.label]), rel=1e-6)
+
+
 def test_features_have_the_names_of_the_frame_the_vectorizer_or_the_caller():
     iris = load_iris(as_frame=True)
     model = MarginTreeClassifier(random_state=0).fit(iris.data, iris.target)

@@ -72,7 +72,8 @@ class Finalist:
         Of the path to the class. None where no path was followed, or without calibration.
     score : float or None
         What the decider makes of the class; the highest wins. With ``decided_by="rest"`` the value of its machine and
-        the path together, with "pairs" the logarithm of its coupled probability, with "paths" that of the path.
+        the path together, with "pairs" the logarithm of its coupled probability and the path, with "paths" that of the
+        path.
     probability : float or None
         As ``predict_proba`` has it.
     """

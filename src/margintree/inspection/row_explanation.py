@@ -235,13 +235,7 @@ class _Decision:
         """Return all finalists, the best first, and the comparisons between them."""
         classes, path_scores = self._nominated()
         order, probabilities, _ = self.ranker.top(self.row.x, len(classes))
-        decider = self.ranker.decider
-        scores = path_scores
-        comparisons: list[Comparison] = []
-        if len(classes) > 1 and decider.kind == "pairs":
-            scores, comparisons = self._by_pairs(classes, path_scores)
-        elif len(classes) > 1 and decider.kind == "rest":
-            scores = decider.slope * (decider.path_weight * path_scores + self._machine_values(classes))
+        scores = self._decided(classes, path_scores) if len(classes) > 1 else path_scores
         place = {k: j for j, k in enumerate(classes.tolist())}
         has_path = self.ranker.flat is None
         finalists = [
@@ -253,7 +247,10 @@ class _Decision:
             )
             for k, probability in zip(order[0].tolist(), probabilities[0].tolist(), strict=True)
         ]
-        if decider.kind == "rest" and len(finalists) > 1:
+        comparisons: list[Comparison] = []
+        if len(finalists) > 1 and self.ranker.decider.kind == "pairs":
+            comparisons = self._by_pairs(classes, path_scores, scores)
+        elif len(finalists) > 1 and self.ranker.decider.kind == "rest":
             comparisons = [self._by_scores(int(order[0, 0]), int(order[0, 1]), finalists)]
         return finalists, comparisons
 
@@ -266,6 +263,13 @@ class _Decision:
         found = classes[0] >= 0
         return classes[0, found], scores[0, found]
 
+    def _decided(self, classes: npt.NDArray[np.int64], path_scores: Array) -> Array:
+        """Return what the decider makes of the finalists."""
+        rows, forest = self.row.compiled
+        scores = path_scores[None].copy()
+        kernels.ranking.decided(rows, self.ranker.decider.arrays(forest), np.ascontiguousarray(classes[None]), scores)
+        return np.asarray(scores[0])
+
     def _machine_values(self, machines: npt.NDArray[np.int64]) -> Array:
         rows, forest = self.row.compiled
         values = np.empty(len(machines))
@@ -273,27 +277,23 @@ class _Decision:
         kernels.ranking.machine_values(rows, zeros, machines, self.ranker.decider.arrays(forest), values)
         return values
 
-    def _by_pairs(self, classes: npt.NDArray[np.int64], path_scores: Array) -> tuple[Array, list[Comparison]]:
-        """Repeat what the compiled decider does between pairs: a class that loses clearly is not compared again."""
+    def _by_pairs(self, classes: npt.NDArray[np.int64], path_scores: Array, scores: Array) -> list[Comparison]:
+        """Return the comparisons that the decider makes: a class that loses clearly is not compared again."""
         decider, n = self.ranker.decider, len(classes)
         pairs = np.array(list(itertools.combinations(range(n), 2)))
         machines, signs = decider.machines_between(classes[pairs[:, 0]], classes[pairs[:, 1]])
         values = decider.slope * signs * self._machine_values(np.maximum(machines, 0))
         by_paths = path_scores[pairs[:, 0]] - path_scores[pairs[:, 1]]
-        largest = kernels.ranking.LARGEST_EXPONENT
-        all_odds = np.clip(np.where(machines >= 0, values, by_paths), -largest, largest)
-        against, is_out = np.zeros(n), np.zeros(n, dtype=bool)
+        is_out = np.zeros(n, dtype=bool)
         comparisons: list[tuple[int, int, float, int]] = []
-        for (j, m), odds, machine in zip(pairs.tolist(), all_odds.tolist(), machines.tolist(), strict=True):
+        log_odds = np.where(machines >= 0, values, by_paths).tolist()
+        for (j, m), odds, machine in zip(pairs.tolist(), log_odds, machines.tolist(), strict=True):
             if is_out[j] or is_out[m]:
                 continue
-            against[j] += np.exp(-odds)
-            against[m] += np.exp(odds)
             is_out[j], is_out[m] = odds < -kernels.ranking.CLEARLY, odds > kernels.ranking.CLEARLY
             winner, loser = (j, m) if odds >= 0.0 else (m, j)
             comparisons.append((winner, loser, abs(odds), machine))
-        scores = -np.log1p(against)
-        return scores, self._told(comparisons, classes, scores)
+        return self._told(comparisons, classes, scores)
 
     def _told(
         self, found: list[tuple[int, int, float, int]], classes: npt.NDArray[np.int64], scores: Array
