@@ -2,8 +2,8 @@
 
     python benchmarks/hard_sets.py [--draws 5] [PART_OF_A_NAME ...]
 
-Real data are often like that, and benchmarks seldom. Every set is drawn anew several times. The default is compared with
-its own greedy walk and with its peers at the same C, on the same draws, with the standard error of the difference.
+Real data are often like that, and benchmarks seldom. Every set is drawn anew several times. The default is compared
+with its own greedy walk and with its peers at the same C, on the same draws, with the standard error of the difference.
 """
 
 import argparse

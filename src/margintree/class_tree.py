@@ -119,7 +119,7 @@ class ClassTree:
                 given = f"{item}" if isinstance(item, int | float | str) else f"a {type(item).__name__}"
                 given += f" of length {len(item)}" if isinstance(item, tuple) else ""
                 raise ValueError(f"A nested class tree is a class index (int >= 0) or a 2-tuple of such. Got {given}.")
-        return cls._from_preorder(leaf_class)
+        return cls.from_preorder(leaf_class)
 
     @classmethod
     def from_newick(cls, text: str, names: ClassNames | None = None) -> Self:
@@ -148,14 +148,23 @@ class ClassTree:
         if unknown:
             expected = f"class indices 0..{n_classes - 1}" if names is None else "members of names"
             raise ValueError(f"The leaf names of a Newick text must be {expected}. Got {unknown[0]!r}.")
-        return cls._from_preorder([-1 if label is None else indices[label] for label in labels])
+        return cls.from_preorder([-1 if label is None else indices[label] for label in labels])
 
     @classmethod
-    def _from_preorder(cls, leaf_class: list[int]) -> Self:
+    def from_preorder(cls, leaf_class: list[int]) -> Self:
+        """Return the tree of its leaf classes in preorder, with -1 for internal nodes.
+
+        Examples
+        --------
+        >>> ClassTree.from_preorder([-1, 2, -1, 0, 1]).to_nested()
+        (2, (0, 1))
+        """
         children_left, children_right = [-1] * len(leaf_class), [-1] * len(leaf_class)
         roots: list[int] = []
         for node in reversed(range(len(leaf_class))):
             if leaf_class[node] < 0:
+                if len(roots) < 2:
+                    raise ValueError(f"Two subtrees must follow an internal node. Got {len(roots)} after node {node}.")
                 children_left[node], children_right[node] = roots.pop(), roots.pop()
             roots.append(node)
         return cls(children_left, children_right, leaf_class)
@@ -226,6 +235,16 @@ class ClassTree:
         node = self._checked(node)
         below = self.leaf_class[node : self._subtree_end[node]]
         return np.sort(below[below >= 0])
+
+    def last_below(self, node: int) -> int:
+        """Return the last node of the subtree that starts at a node; in preorder it is a leaf.
+
+        Examples
+        --------
+        >>> ClassTree.from_nested(((0, 1), 2)).last_below(1)
+        3
+        """
+        return int(self._subtree_end[self._checked(node)]) - 1
 
     def to_nested(self) -> NestedClasses:
         """Return the tree as nested pairs.

@@ -42,8 +42,19 @@ def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
 
 
 def labels_in_preorder(text: str) -> list[str | None]:
-    """Return the leaf names in preorder, with None for internal nodes."""
-    labels: list[str | None] = []
+    """Return the leaf names of a binary tree in preorder, with None for internal nodes."""
+    return [None if isinstance(item, int) else item for item in items_in_preorder(text, is_binary=True)]
+
+
+def items_in_preorder(text: str, *, is_binary: bool = False) -> list[str | int]:
+    """Return the leaf names in preorder, with the number of their children for internal nodes.
+
+    Examples
+    --------
+    >>> items_in_preorder("((cat,dog,fox),owl);")
+    [2, 3, 'cat', 'dog', 'fox', 'owl']
+    """
+    labels: list[str | int] = []
     open_nodes: list[int] = []
     previous = "start"
     for token, found, position in _tokens(text):
@@ -52,15 +63,15 @@ def labels_in_preorder(text: str) -> list[str | None]:
         if kind not in _FOLLOWERS[previous]:
             raise ValueError(f"Expected {' or '.join(_FOLLOWERS[previous])} in the Newick text. {given}")
         if kind == "(":
-            labels.append(None)
-            open_nodes.append(1)
+            open_nodes.append(len(labels))
+            labels.append(1)
         elif kind == "name" and previous != ")":
             labels.append(found)
         elif (kind in (",", ")") and not open_nodes) or (kind == ";" and open_nodes):
             raise ValueError(f"Newick parentheses must match; here {len(open_nodes)} are open. {given}")
         elif kind == ",":
-            open_nodes[-1] += 1
-        elif kind == ")" and (n_children := open_nodes.pop()) != 2:
+            labels[open_nodes[-1]] = int(labels[open_nodes[-1]]) + 1
+        elif kind == ")" and (n_children := labels[open_nodes.pop()]) != 2 and is_binary:
             raise ValueError(f"Newick nodes must have two children, and this one has {n_children}. {given}")
         previous = kind
     return labels

@@ -387,7 +387,7 @@ def test_machines_have_neither_probabilities_nor_partial_fit():
         assert hasattr(ConditionalProbabilityTreeClassifier(), method)
         with pytest.raises(AttributeError) as raised:
             getattr(model, method)
-        assert "node='online'; this ConditionalProbabilityTreeClassifier has node='svm'" in str(raised.value.__cause__)
+        assert "node='online'; this ConditionalProbabilityTreeClassifier has node='svm'" in str(raised.value)
 
 
 def test_a_change_of_node_asks_for_a_new_fit():

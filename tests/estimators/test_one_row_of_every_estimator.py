@@ -165,7 +165,7 @@ def test_a_tree_of_online_regressors_says_why_it_has_no_predictor(digits):
     model = ConditionalProbabilityTreeClassifier(random_state=0).fit(*digits)
     with pytest.raises(AttributeError) as error:
         model.single_instance()
-    assert "fit with node='svm'" in str(error.value.__cause__)
+    assert "fit with node='svm'" in str(error.value)
     assert not hasattr(model, "single_instance")
 
 

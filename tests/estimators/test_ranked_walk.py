@@ -386,7 +386,7 @@ def test_a_ranking_of_all_classes_names_each_of_them_once(parameters):
     assert (np.diff(scores, axis=1) <= 0.0).all()
 
 
-@pytest.mark.parametrize("k", [0, 13, -1, 1.0, True, "3", None])
+@pytest.mark.parametrize("k", [0, 13, -1, 1.0, True, "3"])
 def test_a_number_of_classes_out_of_range_is_told(k):
     model, X = fitted("linear")
     with pytest.raises(ValueError, match=r"k must be a whole number from 1 to the number of classes, 12\. Got"):
@@ -425,7 +425,7 @@ def test_sigmoids_do_not_change_the_greedy_walk(digits):
     assert not hasattr(without, "predict_top_k")
     with pytest.raises(AttributeError) as refused:
         without.predict_proba(X)
-    assert "Set calibration_folds='auto' and fit again" in str(refused.value.__cause__)
+    assert "Set calibration_folds='auto' and fit again" in str(refused.value)
 
 
 @pytest.mark.parametrize("kernel", ["linear", "rbf"])

@@ -222,6 +222,34 @@ def show(
 
 
 @app.command()
+def explain(
+    model: Annotated[Path, typer.Argument(help="Model file of margintree fit or margintree.save_model.")],
+    data: Annotated[Path, typer.Argument(help="Rows: svmlight or CSV.")],
+    row: Annotated[int, typer.Option(min=1, help="Which row to explain; the first is 1.")] = 1,
+    features: Annotated[int, typer.Option(min=0, help="Features to list for each side (linear kernel).")] = 5,
+    feature_names: Annotated[
+        Path | None, typer.Option(help="Text file with the name of a feature on each line. Default: as in the fit.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw it to this file, too: .png, .svg or .pdf.")] = None,
+    label: LabelOption = None,
+    one_based: OneBasedOption = False,
+    file_format: FormatOption = Format.AUTO,
+) -> None:
+    """Explain the prediction of one row: its path, what was given up on it, and what decided in the end.
+
+    Example: margintree explain letter.margintree letter.t.bz2 --row 3
+
+    Exit code: 0, 1 if the model or the rows cannot be used, 2 if the command line is wrong.
+    """
+    from margintree.cli.explain import run_explain
+    from margintree.cli.row_files import RowFormat
+
+    how = RowFormat(file_format.value, label, one_based)
+    run_explain(model, data, row, how=how, feature_names=feature_names, n_features=features, as_json=as_json, plot=plot)
+
+
+@app.command()
 def reproduce(
     full: Annotated[
         bool | None,

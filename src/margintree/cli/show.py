@@ -56,8 +56,8 @@ def _labels(estimator: Any, rows: Rows) -> Any:
 
 
 def _facts(model: Path, estimator: Any) -> list[tuple[str, str]]:
-    parameters = estimator.get_params()
-    defaults = type(estimator)().get_params()
+    parameters = estimator.get_params(deep=False)
+    defaults = type(estimator)().get_params(deep=False)
     changed = {name: value for name, value in parameters.items() if not _same(value, defaults.get(name))}
     labels = ", ".join(str(label).replace("\n", " ") for label in estimator.classes_[:10].tolist())
     facts = [

@@ -10,11 +10,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from margintree.class_tree import ClassTree
+from margintree.estimators.available import available_if
 from margintree.estimators.base import Kernel, all_or_nothing
 from margintree.estimators.callbacks import FitProgress
 from margintree.estimators.sparse_input import checked_indices, in_canonical_form
@@ -226,7 +226,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
             self._warn_of_open_gaps(gaps, "nodes")
         return self
 
-    @available_if(_has_regressors)  # type: ignore[untyped-decorator]
+    @available_if(_has_regressors)
     @all_or_nothing
     @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
@@ -266,7 +266,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         self._store_regressors()
         return self
 
-    @available_if(_has_regressors)  # type: ignore[untyped-decorator]
+    @available_if(_has_regressors)
     def predict_proba(self, X: Any) -> Array:
         """Return the probability of each class: the product of the node probabilities on its path.
 

@@ -10,16 +10,23 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOptions
 from threadpoolctl import ThreadpoolController
 
+from margintree.class_tree import ClassTree
 from margintree.estimators.base import Kernel
 from margintree.estimators.callbacks import FitProgress
 from margintree.estimators.ranked_walk import RankedWalker
+from margintree.estimators.split_parameters import SplitParametersMixin
 from margintree.estimators.training_data import TrainingData
+from margintree.inspection.explanation import Explanation
+from margintree.inspection.html_repr import html_with_tree
+from margintree.inspection.row_explanation import explain
 from margintree.prediction.decider import KINDS
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.ranker import Ranker
 from margintree.solvers.training_set import COPIED_VALUES, MOST_DENSE_FEATURES
 from margintree.splits import SPLITS, RandomSplit, Split
+from margintree.splits.given_tree import GivenTreeSplit
+from margintree.structures.given_tree import GivenTree, class_tree_of
 from margintree.structures.grow import GrownTree, grow
 from margintree.structures.half_rows import half_of_the_rows
 from margintree.training.decision import decide
@@ -34,7 +41,7 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-class MarginTreeClassifier(RankedWalker):
+class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
     """Classify by walking a binary tree over the classes, learned by maximum separating margin.
 
     Each internal node divides its classes into the two groups that a support vector machine separates
@@ -58,7 +65,12 @@ class MarginTreeClassifier(RankedWalker):
         Of the "poly" kernel.
     split : str or split object, default="best_first"
         How a node divides its classes: "best_first", "alternating", "relaxation", "paper", "exhaustive",
-        "random", "centroid", or an object of ``margintree.splits``.
+        "random", "centroid", or an object of ``margintree.splits``. Parameters of a split can be set and searched as
+        ``split__patience``.
+    tree : ClassTree, Newick str, nested lists of labels or None, default=None
+        A tree over the classes that is known beforehand. ``split`` and ``balance`` play no part then; a machine is
+        trained for each node. Leaves are labels as in y; those of a ``ClassTree`` number the sorted classes. A group of
+        more than two is halved in the order in which its members stand.
     balance : float in [0, 1), default=0.3
         Part of a node's rows by which its two sides may differ. Small values give shallow trees and fast
         predictions, large ones leave the margin more choice. A single class that outweighs it widens it.
@@ -144,6 +156,7 @@ class MarginTreeClassifier(RankedWalker):
         **RankedWalker.machine_constraints,
         **RankedWalker.kernel_constraints,
         "split": [StrOptions(set(SPLITS)), HasMethods("divide")],
+        "tree": [None, ClassTree, str, list, tuple],
         "balance": [Interval(Real, 0.0, 1.0, closed="left")],
         "walk": [StrOptions({"beam", "greedy", "all"})],
         "beam_width": [Interval(Integral, 1, None, closed="left")],
@@ -168,6 +181,7 @@ class MarginTreeClassifier(RankedWalker):
         degree: float = 3,
         coef0: float = 0.0,
         split: str | Split = "best_first",
+        tree: GivenTree | None = None,
         balance: float = 0.3,
         fit_intercept: bool = True,
         tol: float = 1e-3,
@@ -192,6 +206,7 @@ class MarginTreeClassifier(RankedWalker):
         self.degree = degree
         self.coef0 = coef0
         self.split = split
+        self.tree = tree
         self.balance = balance
         self.fit_intercept = fit_intercept
         self.tol = tol
@@ -228,13 +243,16 @@ class MarginTreeClassifier(RankedWalker):
         self._check_walk()
         data, X, y = self._training_data(X, y, sample_weight)
         training_set, _ = self._training_set(data)
+        split = self._split_object()
+        if self.tree is not None:
+            split = GivenTreeSplit(class_tree_of(self.tree, data.classes))
         self._progress = FitProgress(self, len(data.classes) - 1, X, y)
         seed = self._seed()
         # On several threads products round in another way; a model must not depend on how many there are.
         with _blas().limit(limits=1):
             grown = grow(
                 training_set,
-                self._split_object(),
+                split,
                 balance=self.balance,
                 tol=self.tol,
                 max_iter=self.max_iter,
@@ -249,6 +267,42 @@ class MarginTreeClassifier(RankedWalker):
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         self.node_records_, self.n_iter_ = grown.records, max(record.n_iter for record in grown.records)
         return self
+
+    def explain(
+        self, row: Any, *, feature_names: Any = None, class_names: Any = None, n_features: int = 5, n_listed: int = 10
+    ) -> Explanation:
+        """Explain the prediction of one row: its path, what was given up on it, and who decided between the finalists.
+
+        Parameters
+        ----------
+        row : array-like of shape (n_features,) or (1, n_features), sparse row, or data frame of one row
+        feature_names : sequence, or object with ``get_feature_names_out``, default=None
+            Such as a vectorizer. Without it, ``feature_names_in_`` or numbers.
+        class_names : sequence of length n_classes, default=None
+            Names to show instead of the labels.
+        n_features : int, default=5
+            How many features to list for each side (linear kernel).
+        n_listed : int, default=10
+            How many finalists to list.
+
+        Returns
+        -------
+        Explanation
+            ``str()`` is a table, ``plot()`` a picture, ``to_dict()`` a dictionary.
+
+        Examples
+        --------
+        >>> from margintree import MarginTreeClassifier
+        >>> model = MarginTreeClassifier(random_state=0).fit([[0.0], [1.0], [4.0], [5.0]], ["a", "a", "b", "b"])
+        >>> model.explain([4.5]).prediction
+        'b'
+        """
+        names = {"feature_names": feature_names, "class_names": class_names}
+        return explain(self, row, **names, n_features=n_features, n_listed=n_listed)
+
+    def _html_repr(self) -> str:
+        box: str = super()._html_repr()
+        return html_with_tree(box, self) if hasattr(self, "tree_") else box
 
     def _training_rules(self, X: Any) -> dict[str, Any]:
         # Dense rows are trained on as they came; in double precision they would take twice the memory.
@@ -269,6 +323,10 @@ class MarginTreeClassifier(RankedWalker):
             raise ValueError(
                 f"walk={self.walk!r} needs calibrated sigmoids, which calibration_folds=0 leaves out. "
                 "Set calibration_folds='auto', or walk='greedy'."
+            )
+        if self.tree is not None and self.n_trees != 1:
+            raise ValueError(
+                f"n_trees={self.n_trees} grows several trees, and tree= gives one. Set n_trees=1, or leave tree out."
             )
         if self.walk == "greedy" and self.n_trees != 1:
             raise ValueError(
@@ -350,11 +408,3 @@ class MarginTreeClassifier(RankedWalker):
 
     def _width(self) -> int:
         return 0 if self.walk == "all" else self.beam_width
-
-    def _split_object(self) -> Split:
-        if isinstance(self.split, type):
-            raise TypeError(
-                f"split must be a name or an object. Got the class {self.split.__name__}; "
-                f"write split={self.split.__name__}()."
-            )
-        return SPLITS[self.split] if isinstance(self.split, str) else self.split

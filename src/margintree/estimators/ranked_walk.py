@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.metaestimators import available_if
 
+from margintree.estimators.available import available_if
 from margintree.estimators.tree_walk import TreeWalker
 from margintree.prediction.ranker import Ranker, checked_k
 
@@ -13,8 +13,8 @@ from margintree.prediction.ranker import Ranker, checked_k
 def _is_calibrated(estimator: "RankedWalker") -> bool:
     if estimator.calibration_folds == 0:
         raise AttributeError(
-            "Probabilities and rankings need calibrated sigmoids, which calibration_folds=0 leaves out. "
-            "Set calibration_folds='auto' and fit again."
+            "predict_proba, predict_top_k and decision_function need calibrated sigmoids, which calibration_folds=0 "
+            "leaves out. Set calibration_folds='auto' and fit again."
         )
     return True
 
@@ -22,7 +22,9 @@ def _is_calibrated(estimator: "RankedWalker") -> bool:
 def _gives_scores(estimator: "RankedWalker") -> bool:
     # scikit-learn compares decision_function with predict_proba on plain rows where an estimator has both, which kernel
     # values are not; the probabilities say the same.
-    return _is_calibrated(estimator) and not estimator._is_pairwise
+    if estimator._is_pairwise:
+        raise AttributeError("decision_function is not for kernel='precomputed'. Use predict_proba.")
+    return _is_calibrated(estimator)
 
 
 class RankedWalker(TreeWalker):
@@ -48,8 +50,8 @@ class RankedWalker(TreeWalker):
         classes, _, _ = self._top(X, 1)
         return np.asarray(self.classes_[classes[:, 0]])
 
-    @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
-    def predict_top_k(self, X: Any, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+    @available_if(_is_calibrated)
+    def predict_top_k(self, X: Any, k: int | None = None) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """Return the k most probable classes of each row and their probabilities, the best first.
 
         Finalists come as they are ranked for ``predict``; where there are fewer than k, the most probable other
@@ -58,8 +60,8 @@ class RankedWalker(TreeWalker):
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-        k : int
-            At most the number of classes.
+        k : int, default=None
+            At most the number of classes. Without it, five, or all classes where there are fewer.
 
         Returns
         -------
@@ -71,7 +73,7 @@ class RankedWalker(TreeWalker):
         classes, scores, _ = self._fitted_ranker().top(rows, k, self._n_threads())
         return np.asarray(self.classes_[classes]), scores
 
-    @available_if(_is_calibrated)  # type: ignore[untyped-decorator]
+    @available_if(_is_calibrated)
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probability of every class; rows sum to 1.
 
@@ -84,7 +86,7 @@ class RankedWalker(TreeWalker):
         rows = self._checked_rows(X)
         return self._fitted_ranker().probabilities(rows, self._n_threads())
 
-    @available_if(_gives_scores)  # type: ignore[untyped-decorator]
+    @available_if(_gives_scores)
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the logarithms of the probabilities; with two classes the log odds of the second.
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils.metaestimators import available_if
 
 from margintree.class_tree import ClassTree
+from margintree.estimators.available import available_if
 from margintree.estimators.base import MachineClassifier
 from margintree.estimators.training_data import TrainingData
 from margintree.prediction.kernel_tree import KernelTree
@@ -73,6 +73,58 @@ class TreeWalker(MachineClassifier):
             rows = rows[node[rows] >= 0]
         return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(node), self.tree_.n_nodes))
 
+    def node_coef(self, node: int) -> npt.NDArray[np.float64]:
+        """Return the weights of a node's machine: what ``coef_`` is for a linear support vector machine.
+
+        A row goes left where ``x @ node_coef(node) + node_intercept(node)`` is positive.
+
+        Parameters
+        ----------
+        node : int
+            An internal node of ``tree_``.
+
+        Returns
+        -------
+        ndarray of shape (n_features,)
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from margintree import MarginTreeClassifier
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = MarginTreeClassifier(random_state=0).fit(X, y)
+        >>> model.node_coef(0).shape
+        (4,)
+        >>> goes_left = X @ model.node_coef(0) + model.node_intercept(0) > 0
+        """
+        columns, weights = self._linear_node(node).table.weights(node)
+        result = np.zeros(self._model_width())
+        result[columns] = weights
+        return result
+
+    def node_intercept(self, node: int) -> float:
+        """Return the intercept of a node's machine; see ``node_coef``.
+
+        Examples
+        --------
+        >>> from margintree import MarginTreeClassifier
+        >>> model = MarginTreeClassifier(random_state=0).fit([[0.0], [1.0], [4.0], [5.0]], [0, 0, 1, 1])
+        >>> bool(-model.node_intercept(0) / model.node_coef(0)[0] > 1.0)
+        True
+        """
+        return float(self._linear_node(node).table.intercept[node])
+
+    def _linear_node(self, node: int) -> LinearTree:
+        self._check_fitted()
+        if not isinstance(self._model, LinearTree):
+            raise AttributeError(
+                f"node_coef and node_intercept are for trees of linear machines. This model has kernel={self.kernel!r} "
+                f"and nodes of the type {type(self._model).__name__}; fit with kernel='linear'."
+            )
+        if self.tree_.is_leaf(node):
+            raise ValueError(f"node must have a machine, as tree_.internal_nodes have. Got the leaf {node}.")
+        return self._model
+
     def n_evaluations(self, X: Any) -> npt.NDArray[np.int64]:
         """Return how many decision functions the prediction of each row evaluates.
 
@@ -83,7 +135,7 @@ class TreeWalker(MachineClassifier):
         leaves = self._leaves(X)
         return self.tree_.depth[leaves].astype(np.int64)
 
-    @available_if(_has_machines)  # type: ignore[untyped-decorator]
+    @available_if(_has_machines)
     def single_instance(self) -> SingleInstancePredictor:
         """Return a predictor for one row at a time, without the cost of validating a batch.
 

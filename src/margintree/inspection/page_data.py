@@ -1,13 +1,12 @@
 """What the page says of a tree: its shape, the records of its nodes, and the features with the largest weights."""
 
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from margintree import __version__
-from margintree.estimators.tree_walk import TreeWalker
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.probability_tree import ProbabilityTree
 
@@ -29,7 +28,7 @@ VISIBLE = {code: 0x2400 + code for code in range(32)} | {127: 0x2421}
 
 def checked_tree(estimator: Any) -> None:
     """Refuse what has no tree over its classes, or is not fitted."""
-    if not isinstance(estimator, TreeWalker):
+    if not hasattr(estimator, "decision_path"):
         raise TypeError(
             f"export_html draws the tree over the classes of an estimator, and {type(estimator).__name__} has none. "
             "Give a fitted MarginTreeClassifier, or a Pipeline that ends in one."
@@ -37,7 +36,7 @@ def checked_tree(estimator: Any) -> None:
     check_is_fitted(estimator)
 
 
-def tree_data(estimator: TreeWalker, feature_names: Any) -> dict[str, Any]:
+def tree_data(estimator: Any, feature_names: Any) -> dict[str, Any]:
     """Return what is known without rows, ready for JSON.
 
     ``leaves`` is the class at each node in preorder, -1 at internal ones, which fixes the tree; ``nodes`` has a list
@@ -50,7 +49,7 @@ def tree_data(estimator: TreeWalker, feature_names: Any) -> dict[str, Any]:
         nodes["exact"] = [int(record.lower_bound_is_exact) for record in records]
     return {
         "title": type(estimator).__name__,
-        "version": __version__,
+        "version": version("margintree"),
         "facts": _facts(estimator),
         "classes": [shown(label) for label in estimator.classes_.tolist()],
         "leaves": tree.leaf_class.tolist(),
@@ -69,7 +68,7 @@ def numbers(values: Any, digits: int = 4) -> list[float | None]:
     return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in np.asarray(values).tolist()]
 
 
-def _facts(estimator: TreeWalker) -> list[tuple[str, str]]:
+def _facts(estimator: Any) -> list[tuple[str, str]]:
     parameters = estimator.get_params()
     facts = [(name, shown(parameters[name])[:40]) for name in SHOWN_PARAMETERS if name in parameters]
     if hasattr(estimator, "decide_"):
@@ -80,7 +79,7 @@ def _facts(estimator: TreeWalker) -> list[tuple[str, str]]:
     return facts
 
 
-def _checked_names(estimator: TreeWalker, feature_names: Any) -> list[str] | None:
+def _checked_names(estimator: Any, feature_names: Any) -> list[str] | None:
     n_features = int(estimator.n_features_in_)
     if feature_names is None:
         feature_names = getattr(estimator, "feature_names_in_", None)
@@ -92,7 +91,7 @@ def _checked_names(estimator: TreeWalker, feature_names: Any) -> list[str] | Non
     return [shown(name) for name in feature_names]
 
 
-def _features(estimator: TreeWalker, feature_names: Any) -> dict[str, Any] | None:
+def _features(estimator: Any, feature_names: Any) -> dict[str, Any] | None:
     """Return the features with the largest weights of each side; None for machines without weights.
 
     ``left`` and ``right`` have a list per internal node: the number of a name, its weight, the next, and so on.

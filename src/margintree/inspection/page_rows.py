@@ -10,7 +10,6 @@ from sklearn.utils import _safe_indexing, column_or_1d
 
 from margintree import kernels
 from margintree.class_tree import ClassTree
-from margintree.estimators.tree_walk import TreeWalker
 from margintree.inspection.page_data import numbers
 from margintree.prediction.probability_tree import ProbabilityTree
 
@@ -23,7 +22,7 @@ Index = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
 
-def row_data(estimator: TreeWalker, X: Any, y: Any) -> dict[str, Any]:
+def row_data(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
     """Return what rows add to the page, ready for JSON; nothing without rows.
 
     ``rows`` holds the paths of some rows, one after the other: as many values as the predicted leaf is deep. ``sides``
@@ -46,7 +45,7 @@ def row_data(estimator: TreeWalker, X: Any, y: Any) -> dict[str, Any]:
     return data
 
 
-def _class_numbers(estimator: TreeWalker, y: Any, n_rows: int) -> Index:
+def _class_numbers(estimator: Any, y: Any, n_rows: int) -> Index:
     """Return the number of each label's class."""
     labels = column_or_1d(y)
     if len(labels) != n_rows:
@@ -74,7 +73,7 @@ def paths(tree: ClassTree, leaves: Index) -> tuple[Index, Index]:
     return start, node
 
 
-def _path_values(estimator: TreeWalker, rows: Any, leaves: Index) -> tuple[Index, Index, Values]:
+def _path_values(estimator: Any, rows: Any, leaves: Index) -> tuple[Index, Index, Values]:
     """Return the nodes above the given leaf of each row, and the decision values there; a positive one means left."""
     model, tree = estimator._model, estimator.tree_
     start, node = paths(tree, leaves)
@@ -96,7 +95,7 @@ def _path_values(estimator: TreeWalker, rows: Any, leaves: Index) -> tuple[Index
     return start, node, value
 
 
-def _left_probability(estimator: TreeWalker, node: Index, value: Values) -> Values | None:
+def _left_probability(estimator: Any, node: Index, value: Values) -> Values | None:
     """Return the probability of the left side; None where nodes are not calibrated."""
     model = estimator._model
     if isinstance(model, ProbabilityTree):
@@ -106,17 +105,17 @@ def _left_probability(estimator: TreeWalker, node: Index, value: Values) -> Valu
     return np.asarray(expit(model.sigmoids.slope[node] * value + model.sigmoids.shift[node]))
 
 
-def _sides(estimator: TreeWalker, rows: Any, true: Index) -> Index:
+def _sides(estimator: Any, rows: Any, true: Index) -> Index:
     """Count the rows of each internal node by their true side and the one that its machine chooses."""
     tree = estimator.tree_
     leaves = tree.leaf_of_class[true].astype(np.int64)
     start, node, value = _path_values(estimator, rows, leaves)
     is_right = np.repeat(leaves, np.diff(start)) >= tree.children_right[node]
     cell = 4 * node + 2 * is_right + (value <= 0.0)
-    return np.bincount(cell, minlength=4 * tree.n_nodes).reshape(-1, 4)[tree.internal_nodes]
+    return np.asarray(np.bincount(cell, minlength=4 * tree.n_nodes).reshape(-1, 4)[tree.internal_nodes])
 
 
-def _row_paths(estimator: TreeWalker, X: Any, rows: Any, predicted: Index, true: Index | None) -> dict[str, Any]:
+def _row_paths(estimator: Any, X: Any, rows: Any, predicted: Index, true: Index | None) -> dict[str, Any]:
     """Return the paths of some rows, evenly spaced, from the root to the leaf that is predicted for them."""
     n_rows, tree = rows.shape[0], estimator.tree_
     chosen = np.unique(np.linspace(0, n_rows - 1, min(n_rows, N_ROWS)).round().astype(np.int64))
@@ -138,7 +137,7 @@ def _row_paths(estimator: TreeWalker, X: Any, rows: Any, predicted: Index, true:
     return data | _ranked(estimator, rows[chosen] if sp.issparse(X) else _safe_indexing(X, chosen))
 
 
-def _ranked(estimator: TreeWalker, X: Any) -> dict[str, Any]:
+def _ranked(estimator: Any, X: Any) -> dict[str, Any]:
     """Return the most probable classes of each row, where the estimator ranks them."""
     k = min(N_RANKED, len(estimator.classes_))
     if hasattr(estimator, "predict_top_k"):

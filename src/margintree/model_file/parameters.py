@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from margintree import splits
+from margintree.class_tree import ClassTree
 from margintree.model_file.errors import ModelFileError
 
 LEFT_OUT = ("n_jobs", "verbose")
@@ -70,6 +71,8 @@ def encode(value: Any) -> Any:
         return {"mapping": [[encode(key), encode(item)] for key, item in value.items()]}
     if isinstance(value, np.ndarray) and (value.dtype.kind == "U" or value.dtype.name in ARRAY_TYPES):
         return {"array": value.tolist(), "dtype": "str" if value.dtype.kind == "U" else value.dtype.name}
+    if isinstance(value, ClassTree):
+        return {"class_tree": value.leaf_class.tolist()}
     if type(value) is SPLIT_CLASSES.get(type(value).__name__):
         arguments = {field.name: encode(getattr(value, field.name)) for field in fields(value)}
         return {"split": type(value).__name__, "arguments": arguments}
@@ -121,9 +124,20 @@ def decode(value: Any, room: TextRoom | None = None) -> Any:
             return _mapping(pairs, room)
         case {"array": list(items), "dtype": str(dtype), **rest} if not rest:
             return _array(items, dtype, room)
+        case {"class_tree": list(leaf_class), **rest} if not rest:
+            return _class_tree(leaf_class)
         case {"split": str(name), "arguments": dict(arguments), **rest} if not rest and name in SPLIT_CLASSES:
             return SPLIT_CLASSES[name](**{key: decode(item, room) for key, item in arguments.items()})
     raise ModelFileError(f"its parameters hold something unknown: {sorted(value)!r:.80}")
+
+
+def _class_tree(leaf_class: list[Any]) -> ClassTree:
+    if not all(type(k) is int and -1 <= k < len(leaf_class) for k in leaf_class):
+        raise ModelFileError("its parameters hold a class tree whose leaves number no classes")
+    try:
+        return ClassTree.from_preorder(leaf_class)
+    except ValueError as error:
+        raise ModelFileError(f"its parameters hold a class tree that is none: {error}") from None
 
 
 def _mapping(pairs: list[Any], room: TextRoom) -> dict[Any, Any]:

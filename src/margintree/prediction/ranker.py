@@ -15,6 +15,9 @@ from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.row_chunks import in_chunks
 from margintree.solvers.solution import Array
 
+# As many classes as people read at a glance.
+DEFAULT_K = 5
+
 Labels = npt.NDArray[np.int64]
 
 
@@ -100,8 +103,10 @@ def path_candidates(tree: LinearTree | KernelTree, X: Any, width: int, gap: floa
     return classes, scores
 
 
-def checked_k(k: int, n_classes: int) -> int:
+def checked_k(k: int | None, n_classes: int) -> int:
     """Return k as an integer between 1 and the number of classes, or tell what is wrong with it."""
+    if k is None:
+        return min(DEFAULT_K, n_classes)
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= n_classes:
         raise ValueError(f"k must be a whole number from 1 to the number of classes, {n_classes}. Got {k!r}.")
     return int(k)

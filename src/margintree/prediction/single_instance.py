@@ -69,8 +69,10 @@ class SingleInstancePredictor:
             raise self._reader.complaint(x, values)
         return self.classes[number]
 
-    def predict_top_k(self, x: Any, values: Any = None, *, k: int) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
-        """Return the k most probable labels of one row and their probabilities, the best first."""
+    def predict_top_k(
+        self, x: Any, values: Any = None, *, k: int | None = None
+    ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
+        """Return the k (by default five) most probable labels of one row and their probabilities, the best first."""
         k = checked_k(k, len(self.classes))
         best, scores = self._fitted_ranking().best(self._reader.read(x, values), k)
         if best[0] < 0:

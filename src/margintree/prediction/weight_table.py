@@ -96,6 +96,11 @@ class WeightTable:
         start, n_weights, keys, values = self.start, self.n_weights, self.cells, self.cells.view(np.float32)
         return read_only(start), read_only(n_weights), read_only(keys), read_only(values)
 
+    def weights(self, machine: int) -> tuple[npt.NDArray[np.int64], Array]:
+        """Return the columns of a machine's weights, and the weights."""
+        columns, relative = self._relative(machine)
+        return columns, relative * self.scale[machine]
+
     def relative_weights(self, machines: npt.NDArray[np.int64]) -> npt.NDArray[np.float32]:
         """Return the weights of some machines as columns of a dense matrix, relative to their ``scale``."""
         result = np.zeros((self.n_features, len(machines)), dtype=np.float32)

@@ -65,6 +65,8 @@ class NodeProblem:
     share : float, default=1.0
         The node's part of all training rows. A split may spend its effort by it: so much for every level of
         the tree, however many nodes the level has.
+    classes : ndarray of shape (n_classes,), default=None
+        Numbers of the node's classes among those of the whole tree, ascending. Without them the node is the root.
     """
 
     def __init__(
@@ -77,9 +79,11 @@ class NodeProblem:
         max_iter: int,
         seed: int,
         share: float = 1.0,
+        classes: npt.NDArray[np.int64] | None = None,
     ) -> None:
         self.rows = rows
         self.sizes = sizes
+        self.classes = np.arange(len(sizes)) if classes is None else classes
         self.tol, self.max_iter, self.seed, self.share = tol, max_iter, seed, share
         total, largest = sizes.sum(), sizes.max()
         self.balance_was_widened = bool(largest > balance * total)

@@ -177,6 +177,7 @@ def _split_node(
         max_iter=max_iter,
         seed=task.seed,
         share=rows.n_rows / training_set.n_rows,
+        classes=task.classes,
     )
     result = _checked(split.divide(node), split, node)
     left, right = task.classes[result.labelling > 0.0], task.classes[result.labelling < 0.0]

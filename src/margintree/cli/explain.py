@@ -1,0 +1,52 @@
+"""``margintree explain``: why a model gives one row of a file its class."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from margintree.cli.reporting import reported, terminal
+from margintree.cli.row_files import RowFileError, RowFormat, read_rows
+from margintree.inspection import explain
+from margintree.model_file.files import load_model
+from margintree.storage import check_writable, replacing
+
+
+def run_explain(
+    model: Path,
+    data: Path,
+    row: int,
+    *,
+    how: RowFormat,
+    feature_names: Path | None,
+    n_features: int,
+    as_json: bool,
+    plot: Path | None,
+) -> None:
+    """Print the explanation of a row, counted from 1, and draw it where a picture is asked for."""
+    with reported(terminal()):
+        if plot is not None:
+            check_writable(plot)
+        estimator = load_model(model)
+        # The rows come as plain arrays, in the order of these names; scikit-learn would miss the names.
+        names = estimator.__dict__.pop("feature_names_in_", None)
+        rows = read_rows(data, how, int(estimator.n_features_in_)).in_order_of(names, data)
+        if row > rows.X.shape[0]:
+            raise RowFileError(f"{data} has {rows.X.shape[0]} rows. Got --row {row}; rows count from 1.")
+        known = names if feature_names is None else feature_names.read_text(encoding="utf-8").splitlines()
+        explanation = explain(estimator, rows.X[[row - 1]], feature_names=known, n_features=n_features)
+        if hasattr(sys.stdout, "reconfigure"):
+            sys.stdout.reconfigure(errors="backslashreplace")
+        print(json.dumps(explanation.to_dict(), ensure_ascii=True, indent=2) if as_json else explanation)
+        sys.stdout.flush()
+        if plot is not None:
+            _write_picture(explanation, plot)
+
+
+def _write_picture(explanation: Any, path: Path) -> None:
+    figure = explanation.plot()
+    kind = path.suffix.removeprefix(".").lower() or "png"
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise ValueError(f"--plot cannot write the kind of file that {path} ends in. Use .png, .svg or .pdf.")
+    with replacing(path) as unfinished:
+        figure.savefig(unfinished, format=kind)

@@ -1,0 +1,262 @@
+"""The confusion matrix in the order of the tree, beside the tree: where it loses its accuracy."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from margintree.inspection.labels import PLAIN_TEXT, Names, first_names, shortened
+from margintree.inspection.layout import EDGE, INK, MUTED, PAPER, TreeLayout, draw_edges, edge_widths, pyplot
+from margintree.inspection.tree_facts import TreeFacts, ends_of, node_errors, true_and_predicted
+
+MAX_LEAVES = 40
+LONGEST_NAME = 34
+# Cells up to which counts are written into them, and nodes whose errors are written beside them.
+WRITTEN_CELLS, WRITTEN_NODES = 16, 12
+ERROR = "#c05621"
+
+
+@dataclass(eq=False)
+class ConfusionByTreeDisplay:
+    """The confusion matrix with the classes in the order of the tree, and the tree beside it.
+
+    Classes that the tree keeps together are blocks on the diagonal; the lines around a block belong to a node. An
+    error between two classes lies in the block of the last node on both of their paths: there the row took the wrong
+    side. Made by ``from_estimator``.
+
+    Parameters
+    ----------
+    facts : TreeFacts
+    confusion_matrix : sparse csr_array of shape (n_classes, n_classes)
+        Rows by their own class and the predicted one, in the order of ``classes_``.
+    ends : list of int
+        Nodes at which the drawing ends; groups are collapsed to one row and one column.
+
+    Attributes
+    ----------
+    matrix_ : ndarray of shape (n_ends, n_ends)
+        What is drawn: counts in the order of the tree, groups collapsed.
+    ax_ : matplotlib Axes
+        Of the matrix.
+    tree_ax_ : matplotlib Axes
+        Of the tree.
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.inspection import ConfusionByTreeDisplay
+    >>> iris = load_iris()
+    >>> model = MarginTreeClassifier(random_state=0).fit(iris.data, iris.target)
+    >>> display = ConfusionByTreeDisplay.from_estimator(model, iris.data, iris.target, class_names=iris.target_names)
+    >>> int(display.matrix_.sum())
+    150
+    >>> [record["node"] for record in display.worst_nodes(1)]
+    [2]
+    """
+
+    facts: TreeFacts
+    confusion_matrix: sp.csr_array
+    ends: list[int]
+    matrix_: Any = field(default=None, init=False, repr=False)
+    ax_: Any = field(default=None, init=False, repr=False)
+    tree_ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: Any,
+        *,
+        class_names: Names | None = None,
+        max_depth: int | None = None,
+        max_leaves: int | None = MAX_LEAVES,
+        ax: Any = None,
+    ) -> Self:
+        """Predict rows and draw their confusion.
+
+        Parameters
+        ----------
+        estimator : MarginTreeClassifier, another fitted estimator with a tree, or a pipeline that ends in one
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        class_names : sequence of length n_classes, default=None
+            Names to show. Without them, the labels.
+        max_depth : int, default=None
+            Groups at this depth are collapsed.
+        max_leaves : int or None, default=40
+            The largest groups are opened until so many rows and columns are there; the others are collapsed.
+        ax : matplotlib Axes, default=None
+            Where to draw; it is divided between the tree and the matrix.
+
+        Returns
+        -------
+        ConfusionByTreeDisplay
+        """
+        facts = TreeFacts.of(estimator, class_names)
+        true, predicted = true_and_predicted(estimator, X, y)
+        shape = (facts.tree.n_classes, facts.tree.n_classes)
+        counts = sp.coo_array((np.ones(len(true), dtype=np.int64), (true, predicted)), shape=shape).tocsr()
+        rows, errors, accuracy = node_errors(facts.tree, true, predicted)
+        facts = TreeFacts(facts.tree, facts.names, facts.n_classes, rows, facts.margin, errors, accuracy)
+        return cls(facts, counts, ends_of(facts.tree, max_depth, max_leaves)).plot(ax=ax)
+
+    def worst_nodes(self, n: int = 10) -> list[dict[str, Any]]:
+        """Return the nodes at which most rows take the wrong side, the worst first.
+
+        Returns
+        -------
+        list of dict
+            ``node``, ``n_errors``, ``n_rows`` (of its classes), ``accuracy`` at the node, ``share`` of all errors, and
+            the names of the classes on the ``left`` and on the ``right``.
+        """
+        facts, order = self.facts, np.argsort(-self.facts.n_errors, kind="stable")
+        total = max(float(facts.n_errors.sum()), 1.0)
+        return [
+            {
+                "node": node,
+                "n_errors": int(facts.n_errors[node]),
+                "n_rows": int(facts.n_rows[node]),
+                "accuracy": float(facts.accuracy[node]),
+                "share": float(facts.n_errors[node]) / total,
+                "left": facts.names_below(int(facts.tree.children_left[node])),
+                "right": facts.names_below(int(facts.tree.children_right[node])),
+            }
+            for node in order[:n].tolist()
+            if facts.n_errors[node] > 0
+        ]
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the matrix and the tree.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        ConfusionByTreeDisplay
+        """
+        plt = pyplot("ConfusionByTreeDisplay")
+        layout = TreeLayout.of(self.facts.tree, self.ends)
+        n = len(self.ends)
+        if ax is None:
+            side = float(np.clip(0.27 * n + 1.0, 4.0, 9.0))
+            tree_side = float(np.clip(0.5 * layout.height, 1.8, 4.0))
+            names_side = 0.075 * max(len(self._name(node)) for node in self.ends)
+            size = (tree_side + side + names_side + 0.4, side + 0.8)
+            self.figure_, axes = plt.subplots(
+                1, 2, figsize=size, layout="constrained", width_ratios=[tree_side, side + names_side]
+            )
+            self.tree_ax_, self.ax_ = axes
+        else:
+            self.figure_ = ax.figure
+            ax.set_axis_off()
+            self.tree_ax_, self.ax_ = ax.inset_axes((0.0, 0.0, 0.3, 1.0)), ax.inset_axes((0.31, 0.0, 0.69, 1.0))
+        self._draw_matrix(layout)
+        self._draw_tree(layout)
+        return self
+
+    def _name(self, node: int) -> str:
+        names = self.facts.names_below(node)
+        if len(names) == 1:
+            return shortened(names[0], LONGEST_NAME)
+        return f"{first_names(names, LONGEST_NAME - 8)} ({len(names):,})"
+
+    def _collapsed(self) -> npt.NDArray[np.int64]:
+        """Return the counts between the ends, in the order of the tree."""
+        place = np.empty(self.facts.tree.n_classes, dtype=np.int64)
+        for number, node in enumerate(self.ends):
+            place[self.facts.tree.classes_below(node)] = number
+        counts = self.confusion_matrix.tocoo()
+        rows, columns = (place[side] for side in counts.coords)
+        result = np.zeros((len(self.ends), len(self.ends)), dtype=np.int64)
+        np.add.at(result, (rows, columns), counts.data)
+        return result
+
+    def _draw_matrix(self, layout: TreeLayout) -> None:
+        from matplotlib.colors import PowerNorm
+
+        ax, n = self.ax_, len(self.ends)
+        self.matrix_ = self._collapsed()
+        share = self.matrix_ / np.maximum(self.matrix_.sum(axis=1, keepdims=True), 1)
+        # A square root shows the rare errors beside the diagonal.
+        norm = PowerNorm(0.5, 0.0, 1.0)
+        for cells, colours in ((np.eye(n, dtype=bool), "Blues"), (~np.eye(n, dtype=bool), "Oranges")):
+            shown = np.ma.array(share, mask=~cells | (share == 0.0))
+            ax.imshow(shown, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
+        self._draw_blocks(layout)
+        if n <= WRITTEN_CELLS:
+            for i, j in zip(*np.nonzero(self.matrix_), strict=True):
+                colour = PAPER if share[i, j] > 0.45 else INK
+                ax.text(j, i, f"{self.matrix_[i, j]:,}", ha="center", va="center", fontsize=8, color=colour)
+        size = 9 if n <= 30 else 7
+        ax.set_yticks(range(n), [self._name(node) for node in self.ends], fontsize=size, color=INK, **PLAIN_TEXT)
+        ax.yaxis.tick_right()
+        ax.set_xticks([])
+        ax.set_xlim(-0.5, n - 0.5)
+        ax.set_ylim(n - 0.5, -0.5)
+        ax.tick_params(length=0)
+        ax.set_xlabel("predicted, in the same order", fontsize=9, color=MUTED)
+        for spine in ax.spines.values():
+            spine.set_color(EDGE)
+
+    def _draw_blocks(self, layout: TreeLayout) -> None:
+        """Draw a square around the classes of each group, fainter from level to level."""
+        from matplotlib.patches import Rectangle
+
+        first = dict(zip(self.ends, range(len(self.ends)), strict=True))
+        for node in layout.inner[1:]:
+            below = [first[end] for end in self.ends if node <= end <= self.facts.tree.last_below(node)]
+            depth = int(self.facts.tree.depth[node])
+            corner = (below[0] - 0.5, below[0] - 0.5)
+            block = Rectangle(
+                corner, len(below), len(below), fill=False, edgecolor=MUTED, linewidth=max(0.35, 1.6 / depth)
+            )
+            self.ax_.add_patch(block)
+
+    def _draw_tree(self, layout: TreeLayout) -> None:
+        from matplotlib.patheffects import withStroke
+
+        ax, facts = self.tree_ax_, self.facts
+        ax.set_axis_off()
+        ax.set_xlim(-layout.height - 0.3, 0.05)
+        ax.set_ylim(len(self.ends) - 0.5, -0.5)
+        draw_edges(ax, layout, edge_widths(facts.n_classes.astype(np.float64)) * 0.7)
+        nodes = list(layout.inner) + [node for node in self.ends if not facts.tree.is_leaf(node)]
+        # Errors inside a collapsed group belong to it.
+        errors = {node: self._errors(node) for node in nodes}
+        largest = max([1.0, *errors.values()])
+        x, y = [-layout.level[node] for node in nodes], [layout.across[node] for node in nodes]
+        size = [18.0 + 320.0 * errors[node] / largest for node in nodes]
+        colours = [ERROR if errors[node] else PAPER for node in nodes]
+        outlines = [PAPER if errors[node] else MUTED for node in nodes]
+        ax.scatter(x, y, s=size, c=colours, edgecolors=outlines, linewidths=0.8, zorder=3, clip_on=False)
+        for node in sorted(nodes, key=lambda node: -errors[node])[:WRITTEN_NODES]:
+            if errors[node]:
+                ax.annotate(
+                    f"{errors[node]:,.0f}",
+                    (-layout.level[node], layout.across[node]),
+                    xytext=(-5.0 - 9.0 * (errors[node] / largest) ** 0.5, 0.0),
+                    textcoords="offset points",
+                    ha="right",
+                    va="center",
+                    fontsize=8,
+                    color=ERROR,
+                    annotation_clip=False,
+                    path_effects=[withStroke(linewidth=2.0, foreground=PAPER)],
+                    zorder=4,
+                )
+        total, n_rows = facts.n_errors.sum(), self.confusion_matrix.sum()
+        text = f"rows that take the wrong side: {total:,.0f} of {n_rows:,}"
+        ax.set_title(text, loc="left", fontsize=9, color=MUTED)
+
+    def _errors(self, node: int) -> float:
+        if node not in self.ends:
+            return float(self.facts.n_errors[node])
+        return float(self.facts.n_errors[node : self.facts.tree.last_below(node) + 1].sum())

@@ -1,0 +1,73 @@
+"""A small picture of a class tree for notebooks: one inline SVG, without scripts, fonts or requests."""
+
+from html import escape
+from typing import Any
+
+from margintree.inspection.labels import first_names, shortened
+from margintree.inspection.layout import TreeLayout
+from margintree.inspection.tree_facts import TreeFacts, ends_of
+
+MAX_LEAVES = 16
+LONGEST_NAME = 40
+# Pixels.
+ROW, LEVEL, LETTER, MARGIN = 18.0, 34.0, 7.0, 10.0
+# currentColor follows the theme of the notebook; the text of any script keeps its own direction.
+_STYLE = "fill:currentColor;font:12px system-ui,sans-serif;unicode-bidi:plaintext"
+
+
+def tree_svg(estimator: Any, max_leaves: int = MAX_LEAVES) -> str:
+    """Return the tree of a fitted estimator as SVG, with the largest groups open.
+
+    Examples
+    --------
+    >>> from margintree import ClassTree
+    >>> tree_svg(ClassTree.from_nested((0, 1)))[:29]
+    '<svg role="img" aria-label="C'
+    """
+    facts = TreeFacts.of(estimator)
+    layout = TreeLayout.of(facts.tree, ends_of(facts.tree, max_leaves=max_leaves))
+    names = [_name(facts, node) for node in layout.ends]
+    right = MARGIN + LEVEL * layout.height
+    parts = []
+    for node, child in layout.edges():
+        x, y, below = right - LEVEL * layout.level[node], _y(layout, node), _y(layout, child)
+        end = right - LEVEL * layout.level[child]
+        middle = x + LEVEL / 2.0
+        parts.append(
+            f"M{x:.0f} {y:.1f}C{middle:.0f} {y:.1f} {middle:.0f} {below:.1f} {x + LEVEL:.0f} {below:.1f}H{end:.0f}"
+        )
+    edges = f'<path d="{"".join(parts)}" fill="none" stroke="currentColor" stroke-opacity=".35" stroke-width="1.5"/>'
+    nodes = "".join(
+        f'<circle cx="{right - LEVEL * layout.level[node]:.0f}" cy="{_y(layout, node):.1f}" r="3.5" fill="#2b6cb0"/>'
+        for node in layout.inner
+    )
+    texts = "".join(
+        f'<text x="{right + 7.0:.0f}" y="{_y(layout, node) + 4.0:.1f}" style="{_STYLE}">{escape(name)}</text>'
+        for node, name in zip(layout.ends, names, strict=True)
+    )
+    width = right + 14.0 + LETTER * max(map(len, names))
+    height = ROW * len(names) + MARGIN
+    title = f"Class tree of {facts.tree.n_classes:,} classes, depth {facts.tree.max_depth}"
+    return (
+        f'<svg role="img" aria-label="{title}" xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" '
+        f'height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}">{edges}{nodes}{texts}</svg>'
+    )
+
+
+def html_with_tree(box: str, estimator: Any) -> str:
+    """Return scikit-learn's box of an estimator with the tree below it."""
+    tree = estimator.tree_
+    summary = f"Class tree: {tree.n_classes:,} classes, depth {tree.max_depth}"
+    head = f'<details open style="font:13px system-ui,sans-serif"><summary style="cursor:pointer">{summary}</summary>'
+    return f"{box}{head}{tree_svg(estimator)}</details>"
+
+
+def _y(layout: TreeLayout, node: int) -> float:
+    return MARGIN / 2.0 + ROW * (layout.across[node] + 0.5)
+
+
+def _name(facts: TreeFacts, node: int) -> str:
+    names = facts.names_below(node)
+    if len(names) == 1:
+        return shortened(names[0], LONGEST_NAME)
+    return f"{first_names(names, LONGEST_NAME - 14)} ({len(names):,} classes)"

@@ -1,0 +1,97 @@
+"""Labels as text: whatever a label holds, it is shown and not acted upon.
+
+Control characters, among them those that turn the direction of what follows, are spelled out; dollar signs do not start
+a formula of matplotlib's; whoever writes DOT, HTML or SVG escapes what has a meaning there.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+# Text of matplotlib's that neither its own mathematics nor TeX reads.
+PLAIN_TEXT = {"parse_math": False, "usetex": False}
+# Format characters that words of Persian, Hindi and others, and emoji, are spelled with.
+_JOINERS = "\u200c\u200d"
+
+Names = Sequence[object] | npt.NDArray[Any]
+
+
+def one_line(label: object) -> str:
+    r"""Return a label as one line of printable text.
+
+    Examples
+    --------
+    >>> one_line("two\nlines")
+    'two\\nlines'
+    >>> one_line(3)
+    '3'
+    """
+    return "".join(c if c.isprintable() or c in _JOINERS else c.encode("unicode_escape").decode() for c in str(label))
+
+
+def shortened(text: str, length: int) -> str:
+    """Return a text of at most so many characters.
+
+    Examples
+    --------
+    >>> shortened("hypernym", 5)
+    'hype…'
+    """
+    return text if len(text) <= length else text[: max(1, length - 1)] + "…"
+
+
+def first_names(names: Sequence[str], length: int = 40) -> str:
+    """Return the first names of a group, as many as fit into so many characters.
+
+    Examples
+    --------
+    >>> first_names(["cat", "dog", "fox"], 12)
+    'cat, dog, …'
+    >>> first_names(["cat", "dog", "fox"])
+    'cat, dog, fox'
+    """
+    text = ", ".join(names)
+    if len(text) <= length:
+        return text
+    kept = [shortened(names[0], length)]
+    for name in names[1:]:
+        if len(", ".join([*kept, name])) + 3 > length:
+            break
+        kept.append(name)
+    return f"{', '.join(kept)}, …"
+
+
+def checked_names(names: Names | None, classes: Names, what: str = "class_names") -> list[str]:
+    """Return one line of text for each class, from the given names or the labels themselves."""
+    if names is not None and len(names) != len(classes):
+        raise ValueError(f"{what} must hold one name for each of the {len(classes)} classes. Got {len(names)} names.")
+    return [one_line(name) for name in (classes if names is None else names)]
+
+
+def feature_names_of(given: Any, fitted: Any, n_features: int) -> list[str]:
+    """Return a name for each feature: given ones, those of a vectorizer, those of the fit, or numbers.
+
+    Examples
+    --------
+    >>> feature_names_of(None, None, 2)
+    ['feature 0', 'feature 1']
+    """
+    if hasattr(given, "get_feature_names_out"):
+        given = _names_out(given)
+    names = fitted if given is None else given
+    if names is None:
+        return [f"feature {j}" for j in range(n_features)]
+    if len(names) != n_features:
+        raise ValueError(
+            f"feature_names must hold one name for each of the {n_features} features of the model. Got {len(names)}."
+        )
+    return [one_line(name) for name in names]
+
+
+def _names_out(transformer: Any) -> Any:
+    """Return the names of what a transformer puts out; None where a step of a pipeline has none."""
+    steps = [step for _, step in getattr(transformer, "steps", ())]
+    if all(step in ("passthrough", None) or hasattr(step, "get_feature_names_out") for step in steps):
+        return transformer.get_feature_names_out()
+    return None

@@ -1,0 +1,318 @@
+"""From a fitted tree and one row to an explanation of the prediction."""
+
+import itertools
+import operator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.special import expit
+
+from margintree import kernels
+from margintree.class_tree import ClassTree
+from margintree.inspection.explanation import Comparison, Contribution, Explanation, Finalist, PathStep
+from margintree.inspection.labels import Names, checked_names, feature_names_of
+from margintree.inspection.tree_facts import last_step, tree_of
+from margintree.prediction.kernel_tree import KernelTree
+from margintree.prediction.linear_tree import LinearTree
+from margintree.prediction.ranker import Ranker, path_candidates
+from margintree.prediction.weight_table import WeightTable
+
+Array = npt.NDArray[np.float64]
+
+
+def explain(
+    estimator: Any,
+    row: Any,
+    *,
+    feature_names: Any = None,
+    class_names: Names | None = None,
+    n_features: int = 5,
+    n_listed: int = 10,
+) -> Explanation:
+    """Explain the prediction of one row.
+
+    Parameters
+    ----------
+    estimator : MarginTreeClassifier
+        Fitted, or a pipeline that ends in one. Other estimators with a tree of support vector machines can be
+        explained, too.
+    row : array-like of shape (n_features,) or (1, n_features), sparse row, or data frame of one row
+        As for ``predict``. Of a pipeline that starts with text, a str.
+    feature_names : sequence, or object with ``get_feature_names_out``, default=None
+        Names of the features, such as those of a vectorizer. Without them, those of the pipeline's earlier steps,
+        ``feature_names_in_``, or numbers.
+    class_names : sequence of length n_classes, default=None
+        Names that the table and the picture show instead of the labels.
+    n_features : int, default=5
+        How many features to list for each side (linear kernel).
+    n_listed : int, default=10
+        How many finalists to list.
+
+    Returns
+    -------
+    Explanation
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.inspection import explain
+    >>> iris = load_iris()
+    >>> model = MarginTreeClassifier(walk="greedy", calibration_folds=0, random_state=0).fit(iris.data, iris.target)
+    >>> explanation = explain(model, iris.data[0], feature_names=iris.feature_names, n_features=1)
+    >>> explanation.prediction
+    0
+    >>> explanation.path[0].features[0].feature
+    'sepal width (cm)'
+    """
+    if len(getattr(estimator, "steps", ())) > 1:
+        before, row = estimator[:-1], [row] if isinstance(row, str) else one_row(row)
+        row, feature_names = before.transform(row), before if feature_names is None else feature_names
+    estimator, tree = last_step(estimator), tree_of(estimator)
+    for name, value, least in (("n_features", n_features, 0), ("n_listed", n_listed, 1)):
+        if operator.index(value) < least:
+            raise ValueError(f"{name} must be at least {least}. Got {value}.")
+    if not isinstance(estimator._model, LinearTree | KernelTree):
+        raise TypeError(
+            f"explain needs support vector machines at the nodes. Got a {type(estimator).__name__} with "
+            f"{type(estimator._model).__name__}."
+        )
+    x = estimator._checked_rows(one_row(row))
+    names = None
+    if isinstance(estimator._model, LinearTree) and n_features > 0:
+        names = feature_names_of(feature_names, getattr(estimator, "feature_names_in_", None), x.shape[1])
+    explanation = _Row(estimator, tree, x, names, n_features).explanation(n_listed)
+    if class_names is None:
+        return explanation
+    shown = checked_names(class_names, estimator.classes_)
+    return replace(explanation, class_names=dict(zip(estimator.classes_.tolist(), shown, strict=True)))
+
+
+def one_row(row: Any) -> Any:
+    """Return a row as a matrix of one row, or tell that there are several."""
+    if hasattr(row, "to_frame") and hasattr(row, "index") and getattr(row, "ndim", 2) == 1:
+        # A row of a pandas frame: its index has the names of the features.
+        row = row.to_frame().T
+    if not sp.issparse(row) and not hasattr(row, "columns"):
+        row = np.asarray(row)
+    if getattr(row, "ndim", 2) == 1:
+        row = row.reshape(1, -1)
+    shape = getattr(row, "shape", (1, 1))
+    if len(shape) != 2 or shape[0] != 1:
+        raise ValueError(f"explain takes one row. Got an array of shape {shape}; give X[[i]], or call it row by row.")
+    return row
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """One row of a fitted model, and what its machines make of it."""
+
+    estimator: Any
+    tree: ClassTree
+    x: Any
+    names: list[str] | None
+    n_features: int
+
+    @property
+    def model(self) -> LinearTree | KernelTree:
+        model: LinearTree | KernelTree = self.estimator._model
+        return model
+
+    @cached_property
+    def labels(self) -> list[Any]:
+        """The labels of the classes."""
+        labels: list[Any] = self.estimator.classes_.tolist()
+        return labels
+
+    @cached_property
+    def compiled(self) -> tuple[Any, tuple[Any, ...]]:
+        """The row and the forest as the compiled loops read them."""
+        _, _, rows, forest = next(iter(self.model.blocks(self.x)))
+        return rows, forest
+
+    @cached_property
+    def stored(self) -> tuple[npt.NDArray[Any], Array]:
+        """The features that are not zero, and their values."""
+        row = sp.csr_array(self.x)
+        return row.indices, row.data
+
+    def explanation(self, n_listed: int) -> Explanation:
+        ranker: Ranker | None = self.estimator._ranker
+        is_greedy = self.estimator._walks_greedily()
+        walk = "greedy" if is_greedy else self.estimator.walk
+        if is_greedy or ranker is None:
+            leaf = int(self.model.leaves(self.x)[0])
+            path = self.path(leaf)
+            label = self.labels[self.tree.leaf_class[leaf]]
+            known = [step.probability for step in path if step.probability is not None]
+            probability = float(np.prod(known)) if len(known) == len(path) else None
+            own = [Finalist(label, probability, None, probability)]
+            return Explanation(label, probability, walk, "walk", True, 1, path, own, 1, [])
+        finalists, comparisons = _Decision(self, ranker).ranked()
+        winner = finalists[0]
+        return Explanation(
+            prediction=winner.label,
+            probability=winner.probability,
+            walk=walk,
+            decided_by=ranker.decider.kind,
+            is_path_followed=ranker.flat is None,
+            n_trees=len(self.model.trees),
+            path=self.path(int(self.tree.leaf_of_class[self.labels.index(winner.label)])),
+            finalists=finalists[:n_listed],
+            n_finalists=len(finalists),
+            comparisons=comparisons,
+        )
+
+    def path(self, leaf: int) -> list[PathStep]:
+        """Return the nodes from the root to a leaf."""
+        nodes = [leaf]
+        while nodes[-1] > 0:
+            nodes.append(int(self.tree.parent[nodes[-1]]))
+        values = np.empty(len(nodes) - 1)
+        rows, forest = self.compiled
+        start = np.zeros(1, dtype=np.int64)
+        kernels.walk.path_values(
+            rows, start, np.array([leaf]), self.tree.parent.astype(np.int64), forest, start, values
+        )
+        nodes.reverse()
+        steps = itertools.pairwise(nodes)
+        return [
+            self._step(node, child, value) for (node, child), value in zip(steps, values[::-1].tolist(), strict=True)
+        ]
+
+    def _step(self, node: int, child: int, value: float) -> PathStep:
+        left, right = int(self.tree.children_left[node]), int(self.tree.children_right[node])
+        is_left = child == left
+        sign = 1.0 if is_left else -1.0
+        sigmoids, probability = self.model.sigmoids, None
+        if sigmoids is not None:
+            probability = float(expit(sign * (sigmoids.slope[node] * value + sigmoids.shift[node])))
+        place = int(np.searchsorted(self.tree.internal_nodes, node))
+        records = getattr(self.estimator, "node_records_", None)
+        table = self.model.table if isinstance(self.model, LinearTree) else None
+        return PathStep(
+            node=node,
+            side="left" if is_left else "right",
+            decision_value=value,
+            margin=float("nan") if records is None else float(records[place].margin),
+            probability=probability,
+            kept=[self.labels[k] for k in self.tree.classes_below(child).tolist()],
+            given_up=[self.labels[k] for k in self.tree.classes_below(right if is_left else left).tolist()],
+            features=self.contributions(table, [(node, sign)]),
+        )
+
+    def contributions(self, table: WeightTable | None, machines: list[tuple[int, float]]) -> list[Contribution]:
+        """Return the features that add most to a signed sum of machines, and those that take most from it."""
+        if table is None or self.names is None:
+            return []
+        present, values = self.stored
+        weights = np.zeros(self.x.shape[1])
+        for machine, sign in machines:
+            columns, own = table.weights(machine)
+            weights[columns] += sign * own
+        added = weights[present] * values
+        order = np.argsort(-added, kind="stable")
+        best = [j for j in order[: self.n_features] if added[j] > 0.0]
+        worst = [j for j in order[::-1][: self.n_features] if added[j] < 0.0]
+        return [
+            Contribution(self.names[present[j]], float(values[j]), float(weights[present[j]]), float(added[j]))
+            for j in [*best, *worst]
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class _Decision:
+    """How the decider of a ranker ranks the finalists of a row; see ``margintree.kernels.ranking``."""
+
+    row: _Row
+    ranker: Ranker
+
+    def ranked(self) -> tuple[list[Finalist], list[Comparison]]:
+        """Return all finalists, the best first, and the comparisons between them."""
+        classes, path_scores = self._nominated()
+        order, probabilities, _ = self.ranker.top(self.row.x, len(classes))
+        scores = self._decided(classes, path_scores) if len(classes) > 1 else path_scores
+        place = {k: j for j, k in enumerate(classes.tolist())}
+        has_path = self.ranker.flat is None
+        finalists = [
+            Finalist(
+                self.row.labels[k],
+                float(np.exp(path_scores[place[k]])) if has_path else None,
+                float(scores[place[k]]),
+                probability,
+            )
+            for k, probability in zip(order[0].tolist(), probabilities[0].tolist(), strict=True)
+        ]
+        comparisons: list[Comparison] = []
+        if len(finalists) > 1 and self.ranker.decider.kind == "pairs":
+            comparisons = self._by_pairs(classes, path_scores, scores)
+        elif len(finalists) > 1 and self.ranker.decider.kind == "rest":
+            comparisons = [self._by_scores(int(order[0, 0]), int(order[0, 1]), finalists)]
+        return finalists, comparisons
+
+    def _nominated(self) -> tuple[npt.NDArray[np.int64], Array]:
+        """Return the finalists and their path scores, 0 where no path is followed."""
+        ranker = self.ranker
+        if ranker.flat is not None:
+            return np.arange(ranker.n_classes), np.zeros(ranker.n_classes)
+        classes, scores = path_candidates(ranker.tree, self.row.x, ranker.width, ranker.gap, ranker.size)
+        found = classes[0] >= 0
+        return classes[0, found], scores[0, found]
+
+    def _decided(self, classes: npt.NDArray[np.int64], path_scores: Array) -> Array:
+        """Return what the decider makes of the finalists."""
+        rows, forest = self.row.compiled
+        scores = path_scores[None].copy()
+        kernels.ranking.decided(rows, self.ranker.decider.arrays(forest), np.ascontiguousarray(classes[None]), scores)
+        return np.asarray(scores[0])
+
+    def _machine_values(self, machines: npt.NDArray[np.int64]) -> Array:
+        rows, forest = self.row.compiled
+        values = np.empty(len(machines))
+        zeros = np.zeros(len(machines), dtype=np.int64)
+        kernels.ranking.machine_values(rows, zeros, machines, self.ranker.decider.arrays(forest), values)
+        return values
+
+    def _by_pairs(self, classes: npt.NDArray[np.int64], path_scores: Array, scores: Array) -> list[Comparison]:
+        """Return the comparisons that the decider makes: a class that loses clearly is not compared again."""
+        decider, n = self.ranker.decider, len(classes)
+        pairs = np.array(list(itertools.combinations(range(n), 2)))
+        machines, signs = decider.machines_between(classes[pairs[:, 0]], classes[pairs[:, 1]])
+        values = decider.slope * signs * self._machine_values(np.maximum(machines, 0))
+        by_paths = path_scores[pairs[:, 0]] - path_scores[pairs[:, 1]]
+        is_out = np.zeros(n, dtype=bool)
+        comparisons: list[tuple[int, int, float, int]] = []
+        log_odds = np.where(machines >= 0, values, by_paths).tolist()
+        for (j, m), odds, machine in zip(pairs.tolist(), log_odds, machines.tolist(), strict=True):
+            if is_out[j] or is_out[m]:
+                continue
+            is_out[j], is_out[m] = odds < -kernels.ranking.CLEARLY, odds > kernels.ranking.CLEARLY
+            winner, loser = (j, m) if odds >= 0.0 else (m, j)
+            comparisons.append((winner, loser, abs(odds), machine))
+        return self._told(comparisons, classes, scores)
+
+    def _told(
+        self, found: list[tuple[int, int, float, int]], classes: npt.NDArray[np.int64], scores: Array
+    ) -> list[Comparison]:
+        """Return comparisons by their labels; that of the two best with the features behind it."""
+        labels, best = self.row.labels, set(np.argsort(-scores, kind="stable")[:2].tolist())
+        result = []
+        for winner, loser, odds, machine in found:
+            features: list[Contribution] = []
+            if machine >= 0 and {winner, loser} == best:
+                sign = 1.0 if classes[winner] < classes[loser] else -1.0
+                features = self.row.contributions(self.ranker.decider.table, [(machine, sign)])
+            source = "machine" if machine >= 0 else "paths"
+            result.append(Comparison(labels[classes[winner]], labels[classes[loser]], odds, source, features))
+        return result
+
+    def _by_scores(self, winner: int, loser: int, finalists: list[Finalist]) -> Comparison:
+        first, second = finalists[0], finalists[1]
+        assert first.score is not None
+        assert second.score is not None
+        features = self.row.contributions(self.ranker.decider.table, [(winner, 1.0), (loser, -1.0)])
+        return Comparison(first.label, second.label, first.score - second.score, "scores", features)

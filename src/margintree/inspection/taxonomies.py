@@ -1,0 +1,222 @@
+"""How much a class tree has in common with a reference hierarchy over the same classes.
+
+Two measures, neither of which asks the trees to be binary. The *cophenetic correlation* is Pearson's correlation of the
+distances of pairs of classes in both trees, where the distance of two classes is the base-2 logarithm of the size of
+the smallest group that holds both. The *triplet agreement* looks at three classes at a time: if the reference puts two
+of them closer together than the third, does the tree put the same two together? A random binary tree agrees on a third
+of the triplets.
+"""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree.class_tree import ClassTree
+from margintree.inspection.labels import Names
+from margintree.inspection.tree_facts import lowest_common, tree_of
+from margintree.structures.given_tree import GivenTree, leaf_labels, preorder
+
+Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TaxonomyComparison:
+    """What two hierarchies over the same classes have in common.
+
+    Attributes
+    ----------
+    cophenetic_correlation : float
+        Between -1 and 1; 1 where all distances are the same up to scale, about 0 for unrelated trees. NaN where all
+        pairs have the same distance in one of the trees.
+    triplet_agreement : float
+        Part of the triplets that the reference resolves and the tree resolves alike; 1 for the same tree, about 1/3 for
+        a random binary one. NaN where the reference resolves none.
+    n_pairs, n_triplets : int
+        Pairs and (resolved) triplets behind these figures.
+    is_exact : bool
+        Whether these are all pairs and triplets, and not samples.
+    """
+
+    cophenetic_correlation: float
+    triplet_agreement: float
+    n_pairs: int
+    n_triplets: int
+    is_exact: bool
+
+
+def compare_taxonomies(
+    tree: Any,
+    reference: GivenTree,
+    *,
+    class_names: Names | None = None,
+    n_samples: int = 200_000,
+    random_state: int | None = 0,
+) -> TaxonomyComparison:
+    """Compare a class tree with a reference hierarchy over the same classes.
+
+    Parameters
+    ----------
+    tree : MarginTreeClassifier, another fitted estimator with a tree, ClassTree, Newick str or nested lists
+    reference : ClassTree, Newick str or nested lists
+        Nodes may have any number of children. Leaves are the labels of the estimator, or ``class_names``; those of a
+        ``ClassTree`` number the classes. See also ``nested_from_paths``.
+    class_names : sequence of length n_classes, default=None
+        What the leaves of both are called, where a ClassTree is given, or the names of the reference differ from the
+        labels.
+    n_samples : int, default=200_000
+        Up to so many pairs and triplets all are taken; beyond, so many are drawn.
+    random_state : int or None, default=0
+        Seed of the samples.
+
+    Returns
+    -------
+    TaxonomyComparison
+
+    Examples
+    --------
+    >>> from margintree.inspection import compare_taxonomies
+    >>> animals = [["cat", "dog", "fox"], ["owl", "rook"]]
+    >>> compare_taxonomies([[["cat", "dog"], "fox"], ["owl", "rook"]], animals).triplet_agreement
+    1.0
+    >>> compare_taxonomies([["cat", "owl"], [["dog", "rook"], "fox"]], animals).triplet_agreement < 0.5
+    True
+    """
+    if n_samples < 1:
+        raise ValueError(f"n_samples must be at least 1. Got {n_samples}.")
+    labels = _labels(tree, reference, class_names)
+    given = tree if isinstance(tree, ClassTree | str | list | tuple) else tree_of(tree)
+    both = [_Groups.of(preorder(each, labels)) for each in (given, reference)]
+    n, random = len(labels), np.random.default_rng(random_state)
+    pairs = _drawn(n, 2, n_samples, random)
+    distances = [groups.distances(pairs[:, 0], pairs[:, 1]) for groups in both]
+    # Without any spread there is no correlation.
+    has_spread = all(np.ptp(distance) > 0.0 for distance in distances) if len(pairs) else False
+    correlation = float(np.corrcoef(distances[0], distances[1])[0, 1]) if has_spread else float("nan")
+    triplets = _drawn(n, 3, n_samples, random)
+    found, wanted = (groups.outsiders(triplets) for groups in both)
+    is_resolved = wanted >= 0
+    agreement = float((found == wanted)[is_resolved].mean()) if is_resolved.any() else float("nan")
+    is_exact = comb(n, 2) <= n_samples and comb(n, 3) <= n_samples
+    return TaxonomyComparison(correlation, agreement, len(pairs), int(is_resolved.sum()), is_exact)
+
+
+def nested_from_paths(paths: Sequence[str], *, separator: str = "/", labels: Sequence[Any] | None = None) -> list[Any]:
+    """Return a hierarchy that is written as one path from the root for each class, as nested lists.
+
+    A class may stand at an inner node, such as "animal" above "animal/dog": it becomes a member of that group.
+
+    Parameters
+    ----------
+    paths : sequence of str
+    separator : str, default="/"
+    labels : sequence, default=None
+        The label of the class of each path. Without them, the paths themselves.
+
+    Returns
+    -------
+    list
+        As ``compare_taxonomies`` and ``MarginTreeClassifier(tree=...)`` take it.
+
+    Examples
+    --------
+    >>> from margintree.inspection import nested_from_paths
+    >>> nested_from_paths(["animal", "animal/cat", "animal/dog", "plant"], labels=["A", "C", "D", "P"])
+    [['A', ['C'], ['D']], ['P']]
+    """
+    labels = list(paths) if labels is None else list(labels)
+    if len(labels) != len(paths):
+        raise ValueError(f"labels must hold one label for each of the {len(paths)} paths. Got {len(labels)}.")
+    root: list[Any] = []
+    groups: dict[tuple[str, ...], list[Any]] = {(): root}
+    for path, label in zip(paths, labels, strict=True):
+        parts = tuple(path.split(separator))
+        for depth in range(1, len(parts) + 1):
+            if parts[:depth] not in groups:
+                groups[parts[:depth]] = []
+                groups[parts[: depth - 1]].append(groups[parts[:depth]])
+        groups[parts].append(label)
+    return root
+
+
+def _labels(tree: Any, reference: GivenTree, class_names: Names | None) -> list[Any]:
+    """Return what the classes are called in both hierarchies, in the order of a ClassTree's numbers."""
+    labels: list[Any]
+    if hasattr(tree, "classes_"):
+        labels = tree.classes_.tolist()
+    elif isinstance(tree, ClassTree):
+        labels = list(range(tree.n_classes))
+    else:
+        labels = leaf_labels(tree)
+    if class_names is not None:
+        if len(class_names) != len(labels):
+            raise ValueError(
+                f"class_names must hold one name for each of the {len(labels)} classes. Got {len(class_names)}."
+            )
+        labels = [name.item() if isinstance(name, np.generic) else name for name in class_names]
+    if isinstance(reference, ClassTree) and reference.n_classes != len(labels):
+        raise ValueError(f"Both hierarchies must have the same classes. Got {len(labels)} and {reference.n_classes}.")
+    return labels
+
+
+@dataclass(frozen=True, eq=False)
+class _Groups:
+    """A hierarchy by the parents of its nodes, numbered in preorder; ``size`` counts the classes below each."""
+
+    parent: Index
+    leaf: Index
+    size: Index
+    depth: Index
+
+    @classmethod
+    def of(cls, items: list[int]) -> "_Groups":
+        """Read nodes in preorder: the number of a class, or minus the number of children."""
+        n = len(items)
+        parent, depth, size = (np.zeros(n, dtype=np.int64) for _ in range(3))
+        leaf = np.zeros(sum(item >= 0 for item in items), dtype=np.int64)
+        open_nodes: list[list[int]] = []
+        for node, item in enumerate(items):
+            if open_nodes:
+                parent[node] = open_nodes[-1][0]
+                depth[node] = depth[parent[node]] + 1
+                open_nodes[-1][1] -= 1
+                if open_nodes[-1][1] == 0:
+                    open_nodes.pop()
+            else:
+                parent[node] = -1
+            if item >= 0:
+                leaf[item], size[node] = node, 1
+            else:
+                open_nodes.append([node, -item])
+        for node in range(n - 1, 0, -1):
+            size[parent[node]] += size[node]
+        return cls(parent, leaf, size, depth)
+
+    def distances(self, one: Index, other: Index) -> npt.NDArray[np.float64]:
+        """Return the base-2 logarithm of the size of the smallest group that holds both classes."""
+        return np.log2(self.size[lowest_common(self.parent, self.leaf[one], self.leaf[other])])
+
+    def outsiders(self, triplets: Index) -> Index:
+        """Return which of three classes is the one apart from the other two, -1 where none is."""
+        leaves = self.leaf[triplets]
+        # Place k: how deep the common group of the two others lies.
+        deep = np.stack(
+            [self.depth[lowest_common(self.parent, leaves[:, i], leaves[:, j])] for i, j in ((1, 2), (0, 2), (0, 1))],
+            axis=1,
+        )
+        is_tied = (deep == deep.max(axis=1, keepdims=True)).sum(axis=1) > 1
+        return np.where(is_tied, -1, deep.argmax(axis=1))
+
+
+def _drawn(n: int, k: int, n_samples: int, random: np.random.Generator) -> Index:
+    """Return all sets of k of n classes, or a sample of them with replacement."""
+    if comb(n, k) <= n_samples:
+        return np.array(list(itertools.combinations(range(n), k)), dtype=np.int64).reshape(-1, k)
+    drawn = random.integers(n, size=(n_samples, k))
+    while (repeats := (np.sort(drawn, axis=1)[:, 1:] == np.sort(drawn, axis=1)[:, :-1]).any(axis=1)).any():
+        drawn[repeats] = random.integers(n, size=(int(repeats.sum()), k))
+    return drawn

@@ -1,0 +1,276 @@
+"""Class trees drawn with matplotlib."""
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+
+from margintree.inspection.labels import PLAIN_TEXT, Names, first_names, shortened
+from margintree.inspection.layout import (
+    INK,
+    MUTED,
+    PAPER,
+    TreeLayout,
+    colours_of,
+    draw_colour_bar,
+    draw_edges,
+    edge_widths,
+    pyplot,
+)
+from margintree.inspection.tree_facts import TreeFacts, ends_of
+
+# Ends that fit on a page of which every name can be read.
+MAX_LEAVES = 60
+LONGEST_NAME = 48
+# Inches.
+ROW, ROW_WITH_PICTURE, LEVEL, LETTER = 0.24, 0.52, 0.62, 0.075
+LEAST_WIDTH, MOST_TREE_WIDTH = 5.0, 9.0
+
+
+def plot_tree(
+    estimator: Any,
+    *,
+    class_names: Names | None = None,
+    max_depth: int | None = None,
+    max_leaves: int | None = MAX_LEAVES,
+    shade: str | None = "auto",
+    thumbnails: Any = None,
+    X: Any = None,
+    y: Any = None,
+    ax: Any = None,
+) -> "ClassTreeDisplay":
+    """Draw the class tree of a fitted estimator.
+
+    Short for ``ClassTreeDisplay.from_estimator``, which describes the parameters.
+
+    Returns
+    -------
+    ClassTreeDisplay
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.inspection import plot_tree
+    >>> iris = load_iris()
+    >>> model = MarginTreeClassifier(random_state=0).fit(iris.data, iris.target)
+    >>> display = plot_tree(model, class_names=iris.target_names)
+    """
+    return ClassTreeDisplay.from_estimator(
+        estimator,
+        class_names=class_names,
+        max_depth=max_depth,
+        max_leaves=max_leaves,
+        shade=shade,
+        thumbnails=thumbnails,
+        X=X,
+        y=y,
+        ax=ax,
+    )
+
+
+@dataclass(eq=False)
+class ClassTreeDisplay:
+    """A drawing of a class tree, from the root on the left to the classes on the right.
+
+    Edges are as wide as the classes below them are many. Nodes are shaded by margin or accuracy. Groups that are
+    collapsed stand there with their first classes and their size. Made by ``from_estimator``.
+
+    Parameters
+    ----------
+    facts : TreeFacts
+        The tree and what is known of its nodes.
+    ends : list of int
+        Nodes at which the drawing ends.
+    shade : {"margin", "accuracy"} or None
+    thumbnails : array-like of shape (n_classes, height, width) or (n_classes, height, width, 3 or 4), default=None
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+    nodes_ : matplotlib PathCollection
+        The internal nodes.
+    texts_ : list of matplotlib Text
+        The names at the ends.
+
+    Examples
+    --------
+    >>> from margintree import ClassTree
+    >>> from margintree.inspection import ClassTreeDisplay
+    >>> tree = ClassTree.from_nested(((0, 3), (1, 2)))
+    >>> display = ClassTreeDisplay.from_estimator(tree, class_names=["cat", "owl", "rook", "dog"])
+    >>> [text.get_text() for text in display.texts_]
+    ['cat', 'dog', 'owl', 'rook']
+    """
+
+    facts: TreeFacts
+    ends: list[int]
+    shade: str | None = None
+    thumbnails: Any = None
+    ax_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+    nodes_: Any = field(default=None, init=False, repr=False)
+    texts_: list[Any] = field(default_factory=list, init=False, repr=False)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        class_names: Names | None = None,
+        max_depth: int | None = None,
+        max_leaves: int | None = MAX_LEAVES,
+        shade: str | None = "auto",
+        thumbnails: Any = None,
+        X: Any = None,
+        y: Any = None,
+        ax: Any = None,
+    ) -> Self:
+        """Draw the class tree of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : MarginTreeClassifier, other fitted estimator with a tree, pipeline that ends in one, or ClassTree
+        class_names : sequence of length n_classes, default=None
+            Names to show. Without them, the labels.
+        max_depth : int, default=None
+            Groups at this depth are collapsed.
+        max_leaves : int or None, default=60
+            The largest groups are opened until so many ends are there; the others are collapsed. None opens all.
+        shade : {"auto", "margin", "accuracy"} or None, default="auto"
+            What the colour of a node says. "auto" is the accuracy where there are X and y, else the margin where it is
+            known.
+        thumbnails : array-like of shape (n_classes, height, width) or (..., 3 or 4), default=None
+            A picture of each class, such as the mean of its rows.
+        X, y : array-like, default=None
+            Rows and labels, for ``shade="accuracy"``.
+        ax : matplotlib Axes, default=None
+            Where to draw. Without it, on a new figure of the size that the tree needs.
+
+        Returns
+        -------
+        ClassTreeDisplay
+        """
+        facts = TreeFacts.of(estimator, class_names, X, y)
+        if shade == "auto":
+            shade = "accuracy" if y is not None else None if np.isnan(facts.margin).all() else "margin"
+        facts.shade(shade)
+        if thumbnails is not None and len(thumbnails) != facts.tree.n_classes:
+            raise ValueError(
+                f"thumbnails must hold one picture for each of the {facts.tree.n_classes} classes. "
+                f"Got {len(thumbnails)}."
+            )
+        return cls(facts, ends_of(facts.tree, max_depth, max_leaves), shade, thumbnails).plot(ax=ax)
+
+    def plot(self, *, ax: Any = None) -> Self:
+        """Draw the tree.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, default=None
+
+        Returns
+        -------
+        ClassTreeDisplay
+        """
+        plt = pyplot("ClassTreeDisplay")
+        layout = TreeLayout.of(self.facts.tree, self.ends)
+        names = [self._name(node) for node in self.ends]
+        if ax is None:
+            _, ax = plt.subplots(figsize=self._figure_size(layout, names), layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        ax.set_axis_off()
+        row = self._row_height(ax)
+        ax.set_xlim(-layout.height - 0.15, 0.08)
+        ax.set_ylim(len(self.ends) - 0.4, -0.6)
+        draw_edges(ax, layout, edge_widths(self.facts.n_classes.astype(np.float64)))
+        self.nodes_ = self._draw_nodes(layout)
+        pictures = self._draw_thumbnails(layout, row)
+        size = min(10.0, max(3.0, 0.62 * 72.0 * row)) if self.thumbnails is None else 10.0
+        self.texts_ = [
+            ax.annotate(
+                name,
+                (0.0, place),
+                xytext=(pictures + 6.0, 0.0),
+                textcoords="offset points",
+                va="center",
+                fontsize=size,
+                color=INK if self.facts.tree.is_leaf(node) else MUTED,
+                annotation_clip=False,
+                **PLAIN_TEXT,
+            )
+            for place, (node, name) in enumerate(zip(self.ends, names, strict=True))
+        ]
+        return self
+
+    def _name(self, node: int) -> str:
+        names = self.facts.names_below(node)
+        if len(names) == 1:
+            return shortened(names[0], LONGEST_NAME)
+        return f"{first_names(names, LONGEST_NAME - 14)}  ({len(names):,} classes)"
+
+    def _figure_size(self, layout: TreeLayout, names: list[str]) -> tuple[float, float]:
+        letters = LETTER * max(map(len, names))
+        tree = min(MOST_TREE_WIDTH, LEVEL * layout.height + 0.6)
+        row = ROW if self.thumbnails is None else ROW_WITH_PICTURE
+        bar = 0.0 if self.shade is None else 0.55
+        width = tree + letters + (0.3 if self.thumbnails is None else row + 0.3)
+        return max(LEAST_WIDTH, width), 0.5 + row * len(names) + bar
+
+    def _row_height(self, ax: Any) -> float:
+        """Return the inches that an end has."""
+        height = ax.get_window_extent().height / ax.figure.dpi
+        return float(height) / max(1, len(self.ends))
+
+    def _draw_nodes(self, layout: TreeLayout) -> Any:
+        nodes = list(layout.inner) + [node for node in self.ends if not self.facts.tree.is_leaf(node)]
+        x = [-layout.level[node] for node in nodes]
+        y = [layout.across[node] for node in nodes]
+        size = 26.0 + 150.0 * np.sqrt(self.facts.n_classes[nodes] / self.facts.tree.n_classes)
+        if self.shade is None:
+            return self.ax_.scatter(x, y, s=size, c=PAPER, edgecolors=MUTED, linewidths=1.0, zorder=3, clip_on=False)
+        values = self.facts.shade(self.shade)
+        norm, cmap = colours_of(values[nodes], self.shade)
+        shown = self.ax_.scatter(
+            x,
+            y,
+            s=size,
+            c=np.where(np.isfinite(values[nodes]), values[nodes], norm.vmax),
+            norm=norm,
+            cmap=cmap,
+            edgecolors=INK,
+            linewidths=0.6,
+            zorder=3,
+            clip_on=False,
+        )
+        draw_colour_bar(self.ax_, shown, self.shade)
+        return shown
+
+    def _draw_thumbnails(self, layout: TreeLayout, row: float) -> float:
+        """Draw the pictures of the classes; return their width in points."""
+        if self.thumbnails is None:
+            return 0.0
+        from matplotlib.offsetbox import AnnotationBbox, OffsetImage
+
+        pictures = np.asarray(self.thumbnails)
+        side = 0.84 * 72.0 * row
+        zoom = side / max(pictures.shape[1:3])
+        for node in self.ends:
+            if not self.facts.tree.is_leaf(node):
+                continue
+            image = OffsetImage(
+                pictures[self.facts.tree.leaf_class[node]], zoom=zoom, cmap="gray_r", interpolation="nearest"
+            )
+            box = AnnotationBbox(
+                image,
+                (0.0, layout.across[node]),
+                xybox=(4.0, 0.0),
+                boxcoords="offset points",
+                box_alignment=(0.0, 0.5),
+                pad=0.0,
+                bboxprops={"edgecolor": "#d5dbe1", "linewidth": 0.6},
+                annotation_clip=False,
+            )
+            self.ax_.add_artist(box)
+        return side + 4.0

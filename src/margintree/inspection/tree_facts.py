@@ -1,0 +1,181 @@
+"""What is known of every node of a class tree: its classes, rows, margin, and where test rows go wrong."""
+
+import heapq
+import operator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree.class_tree import ClassTree
+from margintree.inspection.labels import Names, checked_names
+
+Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class TreeFacts:
+    """A tree with what is known of its nodes; a quantity that is not known is NaN.
+
+    Attributes
+    ----------
+    tree : ClassTree
+    names : list of str
+        One line of text for each class.
+    n_classes : ndarray of int, shape (n_nodes,)
+        Classes below each node.
+    n_rows : ndarray of shape (n_nodes,)
+        Rows of these classes: of ``y`` where it is given, else training rows, which leaves do not record.
+    margin : ndarray of shape (n_nodes,)
+        2 / |w|^2 of the node's machine.
+    n_errors : ndarray of shape (n_nodes,)
+        Rows that take the wrong side here: the node is the last one on the paths of both the row's class and the
+        predicted one. Summed over all nodes they are the errors of ``predict``.
+    accuracy : ndarray of shape (n_nodes,)
+        Part of the rows that come to the node rightly, and stay below it, which leave it on the right side.
+    """
+
+    tree: ClassTree
+    names: list[str]
+    n_classes: Index
+    n_rows: Array
+    margin: Array
+    n_errors: Array
+    accuracy: Array
+
+    @classmethod
+    def of(cls, fitted: Any, class_names: Names | None = None, X: Any = None, y: Any = None) -> "TreeFacts":
+        """Return the facts of a fitted estimator with a tree, of a pipeline that ends in one, or of a ``ClassTree``."""
+        if isinstance(fitted, ClassTree):
+            if X is not None or y is not None:
+                raise ValueError("X and y are rows for a fitted estimator to predict. Got them with a ClassTree.")
+            tree, names = fitted, checked_names(class_names, [f"class {k}" for k in range(fitted.n_classes)])
+        else:
+            tree, names = tree_of(fitted), checked_names(class_names, fitted.classes_)
+        unknown = np.full(tree.n_nodes, np.nan)
+        rows, margin, errors, accuracy = (unknown.copy() for _ in range(4))
+        records = getattr(last_step(fitted), "node_records_", [])
+        if len(records):
+            margin[tree.internal_nodes] = [record.margin for record in records]
+            rows[tree.internal_nodes] = [record.n_rows for record in records]
+        if (X is None) != (y is None):
+            raise ValueError(f"X and y come together. Got only {'X' if y is None else 'y'}.")
+        if y is not None:
+            rows, errors, accuracy = node_errors(tree, *true_and_predicted(fitted, X, y))
+        return cls(tree, names, sums_below(tree, tree.leaf_class >= 0), rows, margin, errors, accuracy)
+
+    def names_below(self, node: int) -> list[str]:
+        """Return the names of the classes below a node, in the order of the tree."""
+        below = self.tree.leaf_class[node : self.tree.last_below(node) + 1]
+        return [self.names[k] for k in below[below >= 0].tolist()]
+
+    def shade(self, by: str | None) -> Array:
+        """Return the quantity by which nodes are shaded."""
+        if by not in (None, "margin", "accuracy"):
+            raise ValueError(f"shade must be 'margin', 'accuracy' or None. Got {by!r}.")
+        values = np.full(self.tree.n_nodes, np.nan) if by is None else getattr(self, by)
+        if by is not None and np.isnan(values).all() and self.tree.n_classes > 1:
+            what = "node_records_, as MarginTreeClassifier has" if by == "margin" else "rows: give X and y"
+            raise ValueError(f"shade={by!r} needs {what}. Set shade=None to draw the tree alone.")
+        return np.asarray(values)
+
+
+def tree_of(fitted: Any) -> ClassTree:
+    """Return the tree of a fitted estimator, or tell what has one."""
+    if isinstance(fitted, ClassTree):
+        return fitted
+    estimator = last_step(fitted)
+    if hasattr(estimator, "_check_fitted"):
+        estimator._check_fitted()
+    tree = getattr(estimator, "tree_", None)
+    if not isinstance(tree, ClassTree):
+        raise TypeError(
+            f"Expected a ClassTree or a fitted estimator with a tree over its classes, such as MarginTreeClassifier. "
+            f"Got {type(estimator).__name__}."
+        )
+    return tree
+
+
+def last_step(estimator: Any) -> Any:
+    """Return what a pipeline ends in, or the estimator itself."""
+    return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+
+
+def true_and_predicted(fitted: Any, X: Any, y: Any) -> tuple[Index, Index]:
+    """Return the numbers of the own and of the predicted class of each row."""
+    number = {label: k for k, label in enumerate(fitted.classes_.tolist())}
+    labels = np.asarray(y).tolist()
+    if unknown := [label for label in labels if label not in number]:
+        raise ValueError(f"y must hold classes that the model was fitted with. Got {unknown[0]!r}.")
+    predicted = fitted.predict(X).tolist()
+    if len(predicted) != len(labels):
+        raise ValueError(f"X and y must have the same number of rows. Got {len(predicted)} and {len(labels)}.")
+    true, found = (np.array([number[label] for label in side], dtype=np.int64) for side in (labels, predicted))
+    return true, found
+
+
+def node_errors(tree: ClassTree, true: Index, predicted: Index) -> tuple[Array, Array, Array]:
+    """Return for each node the rows of its classes, those that take the wrong side there, and the accuracy."""
+    leaf = tree.leaf_of_class.astype(np.int64)
+    parting = np.bincount(lowest_common(tree.parent, leaf[true], leaf[predicted]), minlength=tree.n_nodes)
+    errors = np.where(tree.leaf_class < 0, parting, 0).astype(np.float64)
+    reached = sums_below(tree, parting)
+    accuracy = np.divide(reached - errors, reached, out=np.full(tree.n_nodes, np.nan), where=reached > 0)
+    rows = sums_below(tree, np.bincount(leaf[true], minlength=tree.n_nodes))
+    return rows.astype(np.float64), errors, accuracy
+
+
+def sums_below(tree: ClassTree, values: npt.NDArray[Any]) -> Index:
+    """Return the sum of whole numbers over the subtree of each node."""
+    total = np.concatenate([[0], np.cumsum(values)])
+    end = np.array([tree.last_below(node) + 1 for node in range(tree.n_nodes)])
+    return np.asarray(total[end] - total[:-1], dtype=np.int64)
+
+
+def lowest_common(parent: npt.NDArray[Any], one: Index, other: Index) -> Index:
+    """Return the last common node on the paths to pairs of nodes, which are numbered in preorder.
+
+    Examples
+    --------
+    >>> tree = ClassTree.from_nested(((0, 1), 2))
+    >>> lowest_common(tree.parent, np.array([2, 2]), np.array([3, 4])).tolist()
+    [1, 0]
+    """
+    one, other = one.copy(), other.copy()
+    apart = np.flatnonzero(one != other)
+    while len(apart):
+        # A parent has a smaller number than its children, so the larger of two different nodes is not the common one.
+        larger = one[apart] > other[apart]
+        one[apart[larger]] = parent[one[apart[larger]]]
+        other[apart[~larger]] = parent[other[apart[~larger]]]
+        apart = apart[one[apart] != other[apart]]
+    return one
+
+
+def ends_of(tree: ClassTree, max_depth: int | None = None, max_leaves: int | None = None) -> list[int]:
+    """Return the nodes at which a drawing ends, in preorder: leaves, and subtrees that are collapsed.
+
+    Groups at ``max_depth`` are collapsed. With ``max_leaves`` the largest group is opened first, until so many ends
+    are there.
+
+    Examples
+    --------
+    >>> ends_of(ClassTree.from_nested((((0, 1), 2), 3)), max_leaves=3)
+    [2, 5, 6]
+    """
+    for name, value, least in (("max_depth", max_depth, 0), ("max_leaves", max_leaves, 1)):
+        if value is not None and operator.index(value) < least:
+            raise ValueError(f"{name} must be None or an int >= {least}. Got {value}.")
+    size = sums_below(tree, tree.leaf_class >= 0)
+    ends: list[int] = []
+    groups = [(-int(size[0]), 0)]
+    while groups and (max_leaves is None or len(ends) + len(groups) < max_leaves):
+        _, node = heapq.heappop(groups)
+        if tree.is_leaf(node) or (max_depth is not None and tree.depth[node] >= max_depth):
+            ends.append(node)
+            continue
+        for child in (int(tree.children_left[node]), int(tree.children_right[node])):
+            heapq.heappush(groups, (-int(size[child]), child))
+    return sorted([*ends, *(node for _, node in groups)])
