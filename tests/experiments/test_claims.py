@@ -52,11 +52,11 @@ def test_better_figures_confirm_the_claim_about_accuracy(paper_results):
 
 
 def test_a_place_that_splits_do_not_decide_is_left_open(paper_results):
-    # Far ahead everywhere but in five settings, where 1vs1 is level with it and better or worse by chance.
+    # Best in every setting as it stands, but 1vs1 is level with it, better or worse by chance.
     change(paper_results, "MSM (paper)", accuracy=lambda value: value + 20.0)
     ours = {row["key"]: row["accuracy"] for row in paper_results.of_kind("split") if row["method"] == "MSM (paper)"}
     for row in paper_results.of_kind("split"):
-        if row["method"] == "1vs1 (no bias)" and row["kernel"] == "rbf" and "," not in row["set"]:
+        if row["method"] == "1vs1 (no bias)" and "," not in row["set"]:
             mine = ours[row["key"].replace("1vs1 (no bias)", "MSM (paper)")]
             row["accuracy"] = mine + (2.0 if row["number"] % 2 else -1.6)
     assert verdicts(paper_results)["Accuracy"][0] == UNDECIDED
@@ -81,12 +81,8 @@ def test_a_slow_tree_refutes_the_claims_about_speed_by_its_measure_only(paper_re
     change(paper_results, "I-BWG (no bias)", ("time",), **slower)
     found = verdicts(paper_results)
     assert found["Trees among themselves"] == ["confirmed", verdict, "confirmed"]
-    # Measured to be 1.3 times as fast at least: a little less may be noise, much less is not.
-    assert found["Speed against 1vsR"] == [
-        "confirmed",
-        verdict if factor > 2 else found["Speed against 1vsR"][1],
-        "confirmed",
-    ]
+    # A little less than 1.3 times as fast may be noise, much less is not.
+    assert found["Speed against 1vsR"] == ["confirmed", verdict, "confirmed"]
 
 
 def test_a_steep_tree_refutes_figure_2(paper_results):
