@@ -17,9 +17,8 @@ from sklearn.datasets import dump_svmlight_file
 
 from margintree.experiments.job import Job
 from margintree.experiments.plan import chosen_plan
-from margintree.experiments.processes import JobProcesses
 from margintree.experiments.results import read
-from margintree.experiments.run import RESULTS_NAME, next_job, run
+from margintree.experiments.run import RESULTS_NAME, job_processes, next_job, run
 
 METHODS = ("FT (no bias)", "1vsR", "DDAG")
 # What two runs of the same jobs may differ in.
@@ -120,11 +119,10 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process_behind(tmp_path, tiny, 
 def test_a_finished_run_has_nothing_left_to_do(tmp_path, tiny):
     plan = chosen_plan(tiny, ["FT (no bias)"])
     seen = []
-    first = run(plan, tmp_path, on_progress=seen.append)
-    assert [progress.n_left for progress in seen] == list(range(len(seen)))[::-1]
-    assert [progress.n_done for progress in seen] == list(range(1, len(seen) + 1))
+    first = run(plan, tmp_path, on_result=lambda row, *counts: seen.append(counts))
+    assert seen == [(n, len(seen) - n) for n in range(1, len(seen) + 1)]
     before = (tmp_path / RESULTS_NAME).read_bytes()
-    again = run(plan, tmp_path, on_progress=lambda progress: pytest.fail(f"did {progress.job} again"))
+    again = run(plan, tmp_path, on_result=lambda row, *counts: pytest.fail(f"did {row['key']} again"))
     assert again.done == first.done
     assert (tmp_path / RESULTS_NAME).read_bytes() == before
 
@@ -169,17 +167,17 @@ def test_a_failed_job_is_written_down_the_rest_goes_on_and_the_next_run_tries_it
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_worker_that_is_killed_fails_its_job_and_is_replaced(tiny):
     before = set(multiprocessing.active_children())
-    with JobProcesses(1, tiny) as processes:
+    with job_processes(1, tiny) as processes:
         processes.start(Job("split", "MSM (paper)", "digits", "linear", (("C", 1000.0), ("balance", 0.3)), 0))
         (worker,) = set(multiprocessing.active_children()) - before
         os.kill(worker.pid, signal.SIGKILL)
-        (outcome,) = processes.outcomes()
-        assert outcome.measured is None
-        assert "its process ended" in outcome.error
+        (row,) = processes.ended()
+        assert row["status"] == "failed"
+        assert "its process ended" in row["error"]
         processes.start(Job("split", "FT (no bias)", "digits", "linear", (("C", 1.0),), 0))
-        (outcome,) = processes.outcomes()
-        assert outcome.error is None
-        assert outcome.measured["accuracy"] > 50.0
+        (row,) = processes.ended()
+        assert row["status"] == "done"
+        assert row["accuracy"] > 50.0
     assert set(multiprocessing.active_children()) <= before
 
 

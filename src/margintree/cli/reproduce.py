@@ -17,7 +17,7 @@ from margintree.experiments.plan import Plan, chosen_plan
 from margintree.experiments.protocol import PROTOCOLS
 from margintree.experiments.render import print_table
 from margintree.experiments.report import Report
-from margintree.experiments.results import Results, ResultsError
+from margintree.experiments.results import Results, ResultsError, Row
 from margintree.experiments.summary import setting_title
 
 SECONDS_BETWEEN_LOG_LINES = 30.0
@@ -75,7 +75,7 @@ def _run(console: Console, plan: Plan, directory: Path, n_workers: int) -> Resul
             console.print(f"[yellow]{name} cannot be had[/yellow]: {shown(problem)}", highlight=False, soft_wrap=True)
 
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        return runner.run(plan, directory, n_workers=n_workers, on_progress=_Watcher(bar), on_start=fetch)
+        return runner.run(plan, directory, n_workers=n_workers, on_result=_Watcher(bar), on_start=fetch)
 
 
 class _Watcher:
@@ -86,20 +86,17 @@ class _Watcher:
         self.line = bar.add_task("", job="")
         self.last_logged = time.monotonic()
 
-    def __call__(self, progress: runner.Progress) -> None:
-        job = progress.job.replace("|", " ").strip()
-        text = f"{progress.n_done} jobs done, {progress.n_left} left"
-        self.bar.update(
-            self.line, completed=progress.n_done, total=progress.n_done + progress.n_left, description=text, job=job
-        )
+    def __call__(self, row: Row, n_done: int, n_left: int) -> None:
+        job = row["key"].replace("|", " ").strip()
+        text = f"{n_done} jobs done, {n_left} left"
+        self.bar.update(self.line, completed=n_done, total=n_done + n_left, description=text, job=job)
         now = time.monotonic()
         if self.bar.disable and now - self.last_logged > SECONDS_BETWEEN_LOG_LINES:
             self.bar.console.print(f"{text}: {shown(job)}", highlight=False, soft_wrap=True)
             self.last_logged = now
-        if progress.error:
-            self.bar.console.print(
-                f"[red]failed[/red] {shown(job)}: {shown(progress.error)}", highlight=False, soft_wrap=True
-            )
+        if "error" in row:
+            message = f"[red]failed[/red] {shown(job)}: {shown(row['error'])}"
+            self.bar.console.print(message, highlight=False, soft_wrap=True)
 
 
 def _show(console: Console, report: Report) -> None:

@@ -6,6 +6,7 @@ by drawing the splits again, times with room for what they differ by from run to
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -260,27 +261,33 @@ def _grouping(summary: Summary, label: str, reading: str) -> Finding | None:
     trees = {METHODS[m].title: cell.trees for m, cell in cells.items() if cell.trees}
     if not {METHODS[m].title for m in names} <= set(trees):
         return None
-    counts = {m: [len(grouped_pairs(tree, pairs)) for tree in found] for m, found in trees.items()}
-    mine = trees[METHODS[OURS[label]].title]
-    mean = float(np.mean([len(grouped_pairs(tree, pairs)) for tree in mine]))
-    drawn = [random_tree(10, seed) for seed in range(200)]
-    usual = np.array([[len(grouped_pairs(t, pairs)), len(grouped_pairs(t, pairs, depth=1))] for t in drawn])
+    found = {m: [grouped_pairs(tree, pairs) for tree in trees_] for m, trees_ in trees.items()}
+    counts = {m: [len(grouped) for grouped in each] for m, each in found.items()}
+    title = METHODS[OURS[label]].title
+    mean, n_trees, usual = float(np.mean(counts[title])), len(counts[title]), _in_random_trees(pairs)
     # What the means over as many random trees as there are splits stay below in 95 % of draws.
-    draws = np.random.default_rng(0).integers(0, len(drawn), (N_DRAWS, len(mine)))
+    draws = np.random.default_rng(0).integers(0, len(usual), (N_DRAWS, n_trees))
     low, high = np.quantile(usual[draws].mean(axis=1), 1 - ALPHA, axis=0)
-    mostly = [sum(p in grouped_pairs(t, pairs) for t in mine) > len(mine) / 2 for p in pairs]
-    listed = ", ".join(f"{m} {np.mean(found):.1f}" for m, found in counts.items())
+    mostly = [sum(pair in grouped for grouped in found[title]) > n_trees / 2 for pair in pairs]
+    listed = ", ".join(f"{m} {np.mean(each):.1f}" for m, each in counts.items())
     text = f"Digits {reading}, of 5 pairs per tree: {listed}, random trees {usual[:, 0].mean():.1f}."
     if label == "MSM":
         return _finding(all(mostly), not all(mostly), text)
     if label == "FT":
         return _finding(mean <= low, mean > low, text)
     if label == "I-BWG":
-        first = float(np.mean([len(grouped_pairs(t, pairs, depth=1)) for t in mine]))
+        first = float(np.mean([len(grouped_pairs(t, pairs, depth=1)) for t in trees[title]]))
         text += f" On one side of the root: I-BWG {first:.1f}, random trees {usual[:, 1].mean():.1f}."
         return _finding(first > high and mean <= low, mean > low, text)
     winner = min(compare(counts["CPT"], counts[other]).winner for other in ("I-BWG", "FT"))
     return _finding(winner > 0 and not mostly[0], winner < 0 or mostly[0], text)
+
+
+@cache
+def _in_random_trees(pairs: tuple[tuple[int, int], ...]) -> Any:
+    """Return how many pairs each of many random trees groups, and keeps on one side of its root."""
+    trees = [random_tree(10, seed) for seed in range(200)]
+    return np.array([[len(grouped_pairs(t, pairs)), len(grouped_pairs(t, pairs, depth=1))] for t in trees])
 
 
 def grouped_pairs(tree: ClassTree, pairs: Sequence[tuple[int, int]], depth: int | None = None) -> list[tuple[int, int]]:

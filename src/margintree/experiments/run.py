@@ -1,25 +1,28 @@
-"""Do a plan's jobs, several at a time, and keep every result; run it again to go on where it stopped."""
+"""Do a plan's jobs, several at a time, and keep every result; run it again to go on where it stopped.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+A process that dies takes only its own job with it, and another takes its place; all of them end when the process that
+started them does, however that ends.
+"""
+
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from pathlib import Path
 
-from margintree.experiments.job import ALONE, Job
+from margintree.experiments.job import ALONE, Job, perform
 from margintree.experiments.plan import Plan
-from margintree.experiments.processes import JobProcesses, Outcome
+from margintree.experiments.protocol import Protocol
 from margintree.experiments.results import DONE, FAILED, Results, Row, opened_results
 
 RESULTS_NAME = "results.jsonl"
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a run is: the job that ended last, with its error if it failed, and how many are done and left."""
-
-    job: str
-    n_done: int
-    n_left: int
-    error: str | None = None
+# Jobs are single-threaded, so that as many run as there are cores and timings mean the same everywhere.
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def run(
@@ -27,35 +30,33 @@ def run(
     directory: Path,
     *,
     n_workers: int = 1,
-    on_progress: Callable[[Progress], None] | None = None,
-    on_start: Callable[[set[str]], None] | None = None,
+    on_result: Callable[[Row, int, int], None] = lambda row, n_done, n_left: None,
+    on_start: Callable[[set[str]], None] = lambda names: None,
 ) -> Results:
     """Do all jobs of a plan that the results file in a directory lacks, and return all results.
 
     Jobs run side by side, timings one at a time when all others are done. A job that fails is written down with its
     error and the others go on; the next run tries it again. ``on_start`` is called with the names of the sets that are
-    needed before the first job, ``on_progress`` after each job.
+    needed before the first job, ``on_result`` after each job with its row and the numbers of jobs done and left.
     """
-    with opened_results(directory / RESULTS_NAME, plan.protocol) as file:
+    with (
+        opened_results(directory / RESULTS_NAME, plan.protocol) as file,
+        job_processes(n_workers, plan.protocol) as jobs,
+    ):
         failed: set[str] = set()
         waiting = plan.next_jobs(file.results.done)
-        if on_start is not None:
-            on_start({job.data_set for job in waiting})
-        with JobProcesses(n_workers, plan.protocol) as processes:
-            while waiting or processes.running:
-                while job := next_job(waiting, processes.running, n_workers):
-                    waiting.remove(job)
-                    processes.start(job)
-                for outcome in processes.outcomes():
-                    file.add(_row(outcome))
-                    if outcome.error is not None:
-                        failed.add(outcome.job.key)
-                    if on_progress is not None:
-                        n_done = len(file.results.done)
-                        n_left = max(plan.n_jobs - n_done, len(waiting) + len(processes.running))
-                        on_progress(Progress(outcome.job.key, n_done, n_left, outcome.error))
-                running = set(processes.running)
-                waiting = [job for job in plan.next_jobs(file.results.done, failed) if job not in running]
+        on_start({job.data_set for job in waiting})
+        while waiting or jobs.running:
+            while job := next_job(waiting, jobs.running, n_workers):
+                waiting.remove(job)
+                jobs.start(job)
+            for row in jobs.ended():
+                file.add(row)
+                if row["status"] == FAILED:
+                    failed.add(row["key"])
+                n_done = len(file.results.done)
+                on_result(row, n_done, max(plan.n_jobs - n_done, len(waiting) + len(jobs.running)))
+            waiting = [job for job in plan.next_jobs(file.results.done, failed) if job not in jobs.running]
         return file.results
 
 
@@ -75,8 +76,80 @@ def next_job(waiting: Sequence[Job], running: Sequence[Job], n_workers: int) -> 
     return next(iter(others or together), None)
 
 
-def _row(outcome: Outcome) -> Row:
-    ended = {"status": DONE, **(outcome.measured or {})}
-    if outcome.error is not None:
-        ended = {"status": FAILED, "error": outcome.error}
-    return {**outcome.job.described(), **ended, "seconds": round(outcome.seconds, 4)}
+class _Processes:
+    """Processes that do jobs, one at a time each."""
+
+    def __init__(self, n_processes: int, protocol: Protocol) -> None:
+        self.protocol = protocol
+        # One pool for each process: a pool whose process dies is lost, and only that one.
+        self.idle = [_pool() for _ in range(n_processes)]
+        self.busy: dict[Future[Row], tuple[Job, ProcessPoolExecutor]] = {}
+
+    @property
+    def running(self) -> list[Job]:
+        return [job for job, _ in self.busy.values()]
+
+    def start(self, job: Job) -> None:
+        """Give a job to an idle process; there must be fewer jobs running than processes."""
+        pool = self.idle.pop()
+        self.busy[pool.submit(_row, job, self.protocol)] = job, pool
+
+    def ended(self) -> Iterator[Row]:
+        """Wait until at least one job has ended; yield the rows of those that have."""
+        for future in wait(self.busy, return_when=FIRST_COMPLETED).done:
+            job, pool = self.busy.pop(future)
+            try:
+                row = future.result()
+            except BrokenProcessPool:
+                pool.shutdown()
+                pool = _pool()
+                error = "its process ended: killed, or out of memory"
+                row = {**job.described(), "status": FAILED, "error": error, "seconds": 0.0}
+            self.idle.append(pool)
+            yield row
+
+
+@contextmanager
+def job_processes(n_processes: int, protocol: Protocol) -> Iterator[_Processes]:
+    """Start processes for jobs, and end them whatever happens."""
+    others, environment = set(multiprocessing.active_children()), dict(os.environ)
+    # Processes read it when they start, and one that takes another's place starts late.
+    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    processes = _Processes(n_processes, protocol)
+    try:
+        yield processes
+    finally:
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
+        for pool in [*processes.idle, *(pool for _, pool in processes.busy.values())]:
+            pool.shutdown(cancel_futures=True)
+        os.environ.clear()
+        os.environ.update(environment)
+
+
+def _pool() -> ProcessPoolExecutor:
+    # A fresh interpreter: forking a process that has threads is not safe.
+    return ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_prepare)
+
+
+def _prepare() -> None:
+    # Ctrl-C reaches the whole group; the parent decides what becomes of its processes.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _row(job: Job, protocol: Protocol) -> Row:
+    began = time.perf_counter()
+    try:
+        ended = {"status": DONE, **perform(job, protocol)}
+    except Exception as problem:
+        # Whatever went wrong is the result of this job; the others go on.
+        ended = {"status": FAILED, "error": f"{type(problem).__name__}: {problem}"}
+    return {**job.described(), **ended, "seconds": round(time.perf_counter() - began, 4)}
