@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,7 @@ def every_method() -> str:
     return "\n".join(lines[first : lines.index("", first)])
 
 
+@cache
 def the_report() -> Report:
     return Report(read(REPRODUCTION / "results.jsonl"))
 

@@ -35,8 +35,10 @@ def test_every_figure_is_well_formed_and_follows_the_colours_of_the_page(report)
         assert not re.search("<g id=", figure.svg), "names of parts are not unique on a page of many figures"
 
 
-def test_the_same_results_give_the_same_figures(report, paper_results):
-    assert [figure.svg for figure in all_figures(Summary(paper_results))] == [f.svg for f in report.figures]
+def test_the_same_results_give_the_same_figures(paper_results):
+    some = [row for row in paper_results.of_kind("split") if row["set"] == "vowel"]
+    one, other = ([figure.svg for figure in all_figures(Summary(Results(some)))] for _ in range(2))
+    assert one == other
 
 
 def test_a_tree_is_drawn_with_a_picture_for_every_leaf_in_its_order(report):
@@ -90,8 +92,9 @@ def test_the_page_of_a_first_quick_run_names_its_protocol_and_speaks_of_its_own_
 
 
 def test_failed_jobs_are_told_with_their_errors(paper_results):
-    paper_results.add({"kind": "split", "key": "split|FT|usps", "status": "failed", "error": "MemoryError: <no> & |"})
-    report = Report(paper_results)
+    some = [row for row in paper_results.of_kind("split") if row["set"] == "vowel" and row["method"] == "1vs1"]
+    failed = {"kind": "split", "key": "split|FT|usps", "status": "failed", "error": "MemoryError: <no> & |"}
+    report = Report(Results([*some, failed]))
     assert "MemoryError: &lt;no&gt; &amp; |" in report.page()
     assert "MemoryError: <no> & \\|" in report.markdown()
 

@@ -1,9 +1,10 @@
 """Everything that is made of a results file: tables, figures and claims, as Markdown and as one page, beside it."""
 
+from functools import cached_property
 from pathlib import Path
 
 from margintree.experiments.claims import all_claims, answer
-from margintree.experiments.figures import all_figures
+from margintree.experiments.figures import Figure, all_figures
 from margintree.experiments.page import page
 from margintree.experiments.render import claim_to_markdown, to_markdown
 from margintree.experiments.results import Results
@@ -47,7 +48,11 @@ class Report:
         self.claims = all_claims(self.summary)
         self.answer = answer(self.summary)
         self.tables = all_tables(self.summary)
-        self.figures = all_figures(self.summary)
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        """The figures, which take seconds to draw."""
+        return all_figures(self.summary)
 
     def sections(self) -> dict[str, str]:
         """Return the parts of the report in Markdown by their titles; what stands above them has none."""
