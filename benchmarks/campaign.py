@@ -23,7 +23,7 @@ from report import RESULTS
 
 from margintree.experiments.render import claim_to_markdown, to_markdown
 from margintree.experiments.report import Report
-from margintree.experiments.results import read
+from margintree.experiments.results import code_hash, read
 from margintree.experiments.summary import KERNEL_TITLES, set_title
 from margintree.storage import replacing
 
@@ -141,6 +141,15 @@ def require_one_commit() -> None:
         raise SystemExit(f"Commit these first, so that one commit makes all results:\n{changed}")
 
 
+def forget_other_code(name: str) -> None:
+    """Remove results that another state of the code began: they would be refused, or taken for those of this one."""
+    results = REPRODUCTION / "results.jsonl"
+    if name == "reproduction" and results.exists() and read(results).protocol.get("code") != code_hash():
+        results.unlink()
+    if name == "methods":
+        (RESULTS / "methods.unfinished.jsonl").unlink(missing_ok=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(COMMANDS)}; all of them without")
@@ -152,6 +161,7 @@ def main() -> None:
         require_one_commit()
         for name in asked.parts or COMMANDS:
             print(f"== {name}", flush=True)
+            forget_other_code(name)
             subprocess.run([sys.executable, *COMMANDS[name]], check=True)
     write_docs()
 
