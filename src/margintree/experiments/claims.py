@@ -47,7 +47,7 @@ class Claim:
     name: str
     statement: str
     check: str
-    findings: tuple[Any, ...]
+    findings: tuple[Finding | None, ...]  # None where results are missing
 
 
 def all_claims(summary: Summary) -> list[Claim]:

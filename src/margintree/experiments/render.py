@@ -32,7 +32,7 @@ def to_markdown(table: Table) -> str:
 
 def claim_to_markdown(claim: Claim) -> str:
     """Return a claim in Markdown."""
-    findings = "\n".join(f"- **{finding.verdict}** {finding.text}" for finding in claim.findings)
+    findings = "\n".join(f"- **{finding.verdict}** {finding.text}" for finding in claim.findings if finding)
     return f"### {claim.name}\n\n{claim.statement}\n\n{findings}\n\nConfirmed if: {claim.check}"
 
 
