@@ -104,7 +104,8 @@ def split(name: str, number: int) -> Split:
     bunch = whole_set(reading.data_set if reading else name)
     train, test = split_rows(bunch, number)
     if reading and reading.scaling:
-        X = reading.scaling().fit(bunch.data[train]).transform(bunch.data)
+        # On all rows: as in a file that was scaled once, before anybody split it.
+        X = reading.scaling().fit_transform(bunch.data)
     else:
         X = bunch.data if name == "digits" else datasets.prepared(bunch, train)
     return Split(X[train], bunch.target[train], X[test], bunch.target[test])

@@ -48,7 +48,7 @@ _ALL = (
         "news20",
         "linear",
         ("1vs1 (no bias)", "1vsR (no bias)"),
-        "every feature divided by its maximum, in place of tf-idf",
+        "every feature divided by its maximum over all rows, in place of tf-idf",
         scaling=MaxAbsScaler,
     ),
     Reading(
