@@ -219,14 +219,14 @@ def _speed(summary: Summary, flat: str, least: float, measure: str) -> Finding |
         return None
     lowest, highest = min(map(min, ratios.values())), max(map(max, ratios.values()))
     slow = "; ".join(setting_title(s) for s, found in ratios.items() if min(found) < least) or "nowhere"
-    text = f"By {MEASURES[measure]}: {lowest:.2g} to {highest:.3g} times; below {least:g} with some tree: {slow}."
+    text = f"By {MEASURES[measure]}: {lowest:.2g} to {highest:.0f} times; below {least:g} with some tree: {slow}."
     return _finding(lowest >= least, lowest * NOISE[measure] < least, text)
 
 
 def _printed(flat: str) -> str:
     seconds = [[paper.seconds(m, *s) for m in (flat, *paper.TREE_METHODS)] for s in paper.SETTINGS]
     ratios = [whole / part for whole, *parts in seconds for part in parts if whole and part]
-    return f"The paper's own Table 3 gives {min(ratios):.2g} to {max(ratios):.3g} times."
+    return f"The paper's own Table 3 gives {min(ratios):.2g} to {max(ratios):.0f} times."
 
 
 def _spread(summary: Summary, measure: str) -> Finding | None:

@@ -124,7 +124,7 @@ def _draw_ranks(axes: "Axes", test: Any) -> None:
         )
     axes.set_yticks(range(len(names)), [METHODS[m].title for m in names])
     axes.set(xlim=(0.8, len(names) + 0.3), ylim=(-0.6, len(names) - 0.4))
-    axes.set_xlabel("mean rank; in the band: not told apart from the best", fontsize=10)
+    axes.set_xlabel("mean rank (band: level with the best)", fontsize=10)
     axes.grid(visible=False, axis="y")
 
 
