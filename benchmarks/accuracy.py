@@ -101,13 +101,13 @@ class Setting:
     eta: float
     balance: float = 0.3
 
-    def model(self) -> Any:
+    def model(self, seed: int) -> Any:
         if self.method == "1vsR":
             return OneAgainstTheRest(self.kernel, self.C, self.eta)
         split = "random" if self.method.startswith("random tree") else "best_first"
         walk = {"walk": "greedy", "calibration_folds": 0} if self.method.endswith("greedy") else {}
         return MarginTreeClassifier(
-            self.kernel, C=self.C, gamma=self.eta, balance=self.balance, split=split, random_state=0, **walk
+            self.kernel, C=self.C, gamma=self.eta, balance=self.balance, split=split, random_state=seed, **walk
         )
 
 
@@ -128,9 +128,9 @@ def splits(name: str) -> list[tuple[Any, np.ndarray, Any, np.ndarray]]:
     return found
 
 
-def score(setting: Setting, X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray) -> tuple[float, float]:
+def score(setting: Setting, seed: int, X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray) -> tuple[float, float]:
     warnings.simplefilter("ignore")
-    model = setting.model().fit(X, y)
+    model = setting.model(seed).fit(X, y)
     evaluations = len(np.unique(y)) if setting.method == "1vsR" else float(model.n_evaluations(X_test).mean())
     return 100.0 * balanced_accuracy_score(y_test, model.predict(X_test)), evaluations
 
@@ -138,8 +138,8 @@ def score(setting: Setting, X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarr
 def validated(settings: list[Setting], X: Any, y: np.ndarray, workers: Parallel) -> np.ndarray:
     """Return the cross-validated accuracy of each setting."""
     folds = list(StratifiedKFold(FOLDS, shuffle=True, random_state=0).split(np.zeros(len(y)), y))
-    jobs = [(s, train, test) for s in settings for train, test in folds]
-    scores = workers(delayed(score)(s, X[a], y[a], X[b], y[b]) for s, a, b in jobs)
+    jobs = [(s, seed, *fold) for s in settings for seed, fold in enumerate(folds)]
+    scores = workers(delayed(score)(s, seed, X[a], y[a], X[b], y[b]) for s, seed, a, b in jobs)
     return np.array([s for s, _ in scores]).reshape(len(settings), FOLDS).mean(axis=1)
 
 
@@ -158,7 +158,9 @@ def tuned(method: str, kernel: str, X: Any, y: np.ndarray, workers: Parallel) ->
 def measured(method: str, kernel: str, data: list[Any], workers: Parallel) -> dict[str, Any]:
     """Tune a method on the first split and return what it gives on all of them."""
     setting, by_balance = tuned(method, kernel, *data[0][:2], workers)
-    accuracies, evaluations = np.array(workers(delayed(score)(setting, *split) for split in data)).T
+    # Every split has its own seed: a random tree is drawn anew.
+    scores = workers(delayed(score)(setting, seed, *split) for seed, split in enumerate(data))
+    accuracies, evaluations = np.array(scores).T
     parameters = f"C={setting.C:g}" + (f", eta={setting.eta:g}" if kernel == "rbf" else "")
     return {
         "accuracy": f"{accuracies.mean():.2f} ± {accuracies.std():.2f}",

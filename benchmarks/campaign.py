@@ -1,162 +1,170 @@
-"""A trial of many seeds in processes of their own: one that dies or stops is found out, and reported by its seed."""
+"""All results that README and docs quote in tables, from one commit, and those tables themselves.
 
-import multiprocessing
-import os
-import resource
+    python benchmarks/campaign.py            # everything, one after the other: a day
+    python benchmarks/campaign.py draws      # one of reproduction, accuracy, methods, draws
+    python benchmarks/campaign.py --docs     # only the tables in README and docs, from the results that are there
+
+A table that this script writes stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``;
+``tests/test_quoted_figures.py`` fails where one of them is not what the results files say.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
 import sys
-import time
-import warnings
-from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
-OUTCOMES = ("not run", "refused", "predicts", "raises ValueError", "FAILED")
-NOT_RUN, REFUSED, PREDICTS, RAISES, FAILED = range(5)
-# A worker that needs longer for one file hangs; before its first one it may have to compile everything.
-PATIENCE, PATIENCE_AT_FIRST = 120.0, 900.0
-# What a worker may take beyond the libraries: compiling kernels needs some of it, no file does.
-MEMORY = 2 * 2**30
-# Of workers: beyond that something is wrong with all of them.
-MOST_FAILURES = 20
+from report import RESULTS
 
+from margintree.experiments.render import claim_to_markdown, to_markdown
+from margintree.experiments.report import Report
+from margintree.experiments.results import code_hash, read
+from margintree.experiments.summary import KERNEL_TITLES, set_title
+from margintree.storage import replacing
 
-class Trial(Protocol):
-    """What is tried; made anew in every worker from a directory with files."""
-
-    kinds: tuple[str, ...]
-
-    def __init__(self, directory: Path) -> None: ...
-
-    def file_of(self, seed: int) -> tuple[int, bytes]:
-        """Return which kind of file belongs to a seed, and the file."""
-
-    def outcome_of(self, kind: int, raw: bytes, seed: int) -> int:
-        """Return what becomes of it, as an index into ``OUTCOMES``; an error is a failure."""
+ROOT = Path(__file__).parents[1]
+REPRODUCTION = RESULTS / "reproduction"
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+COMMANDS = {
+    "reproduction": ("-m", "margintree", "reproduce", "--full", "--output", str(REPRODUCTION)),
+    "accuracy": (str(ROOT / "benchmarks" / "accuracy.py"), "--again"),
+    "methods": (str(ROOT / "benchmarks" / "methods.py"),),
+    "draws": (str(ROOT / "benchmarks" / "draws.py"),),
+}
+# Sets and models of the table of draws in README.
+DRAWN = ("svmguide4", "vowel", "segment", "pendigits", "led7digit", "vehicle", "digits")
 
 
-@dataclass
-class Campaign:
-    """What became of all files."""
-
-    counts: Counter[tuple[str, str]]
-    failures: list[str]
-    seconds: float
-    peak_bytes: int
-
-    @property
-    def n_files(self) -> int:
-        return sum(self.counts.values())
-
-    @property
-    def n_failed(self) -> int:
-        return sum(count for (_, outcome), count in self.counts.items() if outcome in ("FAILED", "not run"))
-
-    def rows(self) -> list[list[object]]:
-        """Return a row of a table per kind."""
-        kinds = sorted({kind for kind, _ in self.counts})
-        return [[kind, *(self.counts[kind, outcome] for outcome in OUTCOMES)] for kind in kinds]
+def lines_of(header: Sequence[str], n_labels: int, rows: Sequence[Sequence[str]]) -> str:
+    align = ["---" if k < n_labels else "--:" for k in range(len(header))]
+    return "\n".join([f"| {' | '.join(header)} |", f"|{'|'.join(align)}|", *(f"| {' | '.join(r)} |" for r in rows)])
 
 
-def memory_bytes(name: str) -> int:
-    """Return a figure of /proc/self/status: VmRSS is now in use, VmHWM has been at most, VmSize is reserved."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return int(line.split()[1]) * 1024
-    raise LookupError(f"this system does not tell {name}")
+def draws() -> str:
+    """Return the defaults against their peers at the same C."""
+    results = json.loads((RESULTS / "draws.json").read_text())
+    rows = []
+    for name in DRAWN:
+        for kernel, peer in (("linear", "LinearSVC"), ("rbf", "SVC")):
+            models = results[f"{name}, {kernel}"]["models"]
+
+            def mean(model: str, what: str = "mean", models: Any = models) -> float:
+                return sum(line[what] for line in models[model]) / len(models[model])
+
+            gains = [100 * (a["mean"] - b["mean"]) for a, b in zip(models["margintree"], models[peer], strict=True)]
+            centre = sum(gains) / len(gains)
+            error = (sum((g - centre) ** 2 for g in gains) / (len(gains) - 1) / len(gains)) ** 0.5
+            figures = [
+                f"{100 * mean('margintree'):.2f}",
+                f"{mean('margintree', 'evaluations'):.1f}",
+                *(f"{100 * mean(model):.2f}" for model in ("greedy", "1vs1")),
+                f"{mean('1vs1', 'evaluations'):.0f}",
+                f"{100 * mean(peer):.2f}",
+                f"{centre:+.2f} ± {error:.2f}",
+            ]
+            rows.append([name, KERNEL_TITLES[kernel], *figures])
+    header = ["set", "kernel", "margintree", "DF", "greedy walk", "1vs1", "DF", "LinearSVC / SVC", "difference"]
+    return lines_of(header, 2, rows)
 
 
-def forget_peak() -> None:
-    """Let VmHWM begin anew."""
-    Path("/proc/self/clear_refs").write_text("5")
+def for_users() -> str:
+    """Return what a user gets on the sets of the paper, with the paper's algorithm beside it."""
+    summary, rows = the_report().summary, []
+    for setting in summary.settings:
+        found = {m: f"{cell.mean:.2f} ± {cell.deviation:.2f}" for m, cell in summary.row(setting).items()}
+        asked = f"{summary.cells['MSM (ours)', setting].costs['evaluations']:.1f}"
+        names = [set_title(setting[0]), KERNEL_TITLES[setting[1]]]
+        rows.append([*names, found["MSM (ours)"], asked, *(found[m] for m in ("MSM (paper)", "1vs1", "1vsR"))])
+    header = ["set", "kernel", "our defaults", "evaluations", "the paper's algorithm", "1vs1", "1vsR"]
+    return lines_of(header, 2, rows)
 
 
-def quick_directory() -> str | None:
-    """Return where files are in memory: a disk would be waited for each time that one is overwritten."""
-    return "/dev/shm" if os.path.isdir("/dev/shm") else None
+def every_method() -> str:
+    """Return the first table of methods.md."""
+    lines = (RESULTS / "methods.md").read_text().splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("|"))
+    return "\n".join(lines[first : lines.index("", first)])
 
 
-def work(trial_class: type[Trial], directory: str, seeds: range, first_seed: int, *shared: Any) -> None:
-    """Try one seed after the other; what became of each stands in shared memory."""
-    kinds, outcomes, current = shared
-    if sys.platform == "linux":
-        limit = memory_bytes("VmSize") + MEMORY
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    warnings.simplefilter("ignore")
-    trial = trial_class(Path(directory))
-    for seed in seeds:
-        current.value = seed
-        kind, raw = trial.file_of(seed)
-        kinds[seed - first_seed] = kind
-        try:
-            outcomes[seed - first_seed] = trial.outcome_of(kind, raw, seed)
-        except BaseException as error:
-            outcomes[seed - first_seed] = FAILED
-            print(f"seed {seed}, {trial.kinds[kind]}: {error!r:.300}", file=sys.stderr)
-    current.value = seeds.stop
+@cache
+def the_report() -> Report:
+    return Report(read(REPRODUCTION / "results.jsonl"))
 
 
-def run(trial_class: type[Trial], directory: Path, n_files: int, first_seed: int, n_workers: int) -> Campaign:
-    """Try ``n_files`` seeds, and go on behind one that kills a worker."""
-    began = time.perf_counter()
-    context = multiprocessing.get_context("spawn")
-    failures: list[str] = []
-    kinds, outcomes = context.Array("b", n_files, lock=False), context.Array("b", n_files, lock=False)
-    bounds = [first_seed + n_files * w // n_workers for w in range(n_workers + 1)]
-    parts = [range(bounds[w], bounds[w + 1]) for w in range(n_workers)]
-    workers = [Worker(context, trial_class, directory, part, first_seed, kinds, outcomes) for part in parts]
-    while sum(worker.is_busy(failures) for worker in workers):
-        time.sleep(0.05)
-    names = trial_class.kinds
-    counts: Counter[tuple[str, str]] = Counter(
-        (names[kind], OUTCOMES[outcome]) for kind, outcome in zip(kinds, outcomes, strict=True)
-    )
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    return Campaign(counts, failures, time.perf_counter() - began, peak)
+def of_the_report(*names: str) -> str:
+    """Return tables of the report by their names; "claims" stands for all claims, "answer" for its opening."""
+    report = the_report()
+    parts = {"answer": report.answer, "claims": "\n\n".join(map(claim_to_markdown, report.claims))}
+    parts |= {table.name: to_markdown(table) for table in report.tables}
+    return "\n\n".join(parts[name] for name in names if parts.get(name))
 
 
-class Worker:
-    """A process that is started again behind each seed that it dies of."""
+TABLES: dict[str, Callable[[], str]] = {
+    "draws": draws,
+    "for_users": for_users,
+    "every_method": every_method,
+    "answer": lambda: of_the_report("answer"),
+    "claims": lambda: of_the_report("claims"),
+    "with_the_paper": lambda: of_the_report("accuracy_paper", "ranks_paper"),
+    "with_bias": lambda: of_the_report("accuracy_users", "ranks_users"),
+    "readings": lambda: of_the_report("readings"),
+}
 
-    def __init__(
-        self, context: Any, trial_class: type[Trial], directory: Path, seeds: range, first_seed: int, *arrays: Any
-    ) -> None:
-        self.context, self.stop, self.first_seed, self.outcomes = context, seeds.stop, first_seed, arrays[1]
-        self.trial_class, self.directory, self.arrays = trial_class, os.fspath(directory), arrays
-        self.current = context.Value("q", seeds.start, lock=False)
-        self.is_done = False
-        self.start(seeds.start)
 
-    def start(self, first: int) -> None:
-        """Begin at a seed."""
-        self.current.value = self.first = first
-        seeds = range(first, self.stop)
-        arguments = (self.trial_class, self.directory, seeds, self.first_seed, *self.arrays, self.current)
-        self.process = self.context.Process(target=work, args=arguments)
-        self.process.start()
-        self.seen, self.since = -1, time.monotonic()
+def with_tables(text: str) -> str:
+    """Return a page with its tables made anew."""
+    return BLOCK.sub(lambda found: f"{found[1]}{TABLES[found[2]]()}\n{found[3]}", text)
 
-    def is_busy(self, failures: list[str]) -> bool:
-        """Tell whether there is more to do; report and pass over what killed or stopped the process."""
-        if self.is_done:
-            return False
-        seed = self.current.value
-        if seed != self.seen:
-            self.seen, self.since = seed, time.monotonic()
-        patience = PATIENCE_AT_FIRST if seed == self.first else PATIENCE
-        if self.process.is_alive() and time.monotonic() - self.since < patience:
-            return True
-        if seed >= self.stop and self.process.exitcode == 0:
-            return False
-        reason = f"killed after {patience:.0f} s" if self.process.is_alive() else f"exit code {self.process.exitcode}"
-        self.process.kill()
-        self.process.join()
-        failures.append(f"seed {seed}: {reason}")
-        if seed < self.stop:
-            self.outcomes[seed - self.first_seed] = FAILED
-        if seed + 1 >= self.stop or len(failures) >= MOST_FAILURES:
-            self.is_done = True
-            return False
-        self.start(seed + 1)
-        return True
+
+def write_docs() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        if (new := with_tables(text)) != text:
+            with replacing(page) as path:
+                path.write_text(new, encoding="utf-8")
+            print(f"written to {page}")
+
+
+def require_one_commit() -> None:
+    """Leave if the code differs from what is committed: the results would name a commit that did not make them."""
+    if shutil.which("git") is None:
+        raise SystemExit("git is needed to tell which commit makes the results.")
+    command = ["git", "-C", str(ROOT), "status", "--porcelain", "--", "src", "benchmarks/*.py"]
+    changed = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    if changed:
+        raise SystemExit(f"Commit these first, so that one commit makes all results:\n{changed}")
+
+
+def forget_other_code(name: str) -> None:
+    """Remove results that another state of the code began: they would be refused, or taken for those of this one."""
+    results = REPRODUCTION / "results.jsonl"
+    if name == "reproduction" and results.exists() and read(results).protocol.get("code") != code_hash():
+        results.unlink()
+    if name == "methods":
+        (RESULTS / "methods.unfinished.jsonl").unlink(missing_ok=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(COMMANDS)}; all of them without")
+    parser.add_argument("--docs", action="store_true", help="run nothing, only write the tables in README and docs")
+    asked = parser.parse_args()
+    if unknown := set(asked.parts) - set(COMMANDS):
+        parser.error(f"unknown part {min(unknown)!r}; choose from {', '.join(COMMANDS)}")
+    if not asked.docs:
+        require_one_commit()
+        for name in asked.parts or COMMANDS:
+            print(f"== {name}", flush=True)
+            forget_other_code(name)
+            subprocess.run([sys.executable, *COMMANDS[name]], check=True)
+    write_docs()
+
+
+if __name__ == "__main__":
+    main()

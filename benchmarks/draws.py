@@ -54,18 +54,20 @@ N_SEEDS = 5
 OURS = "margintree"
 
 
-def models(kernel: str, n_classes: int) -> dict[str, Any]:
+def models(kernel: str, n_classes: int, seed: int) -> dict[str, Any]:
     C = C_OF[kernel]
     ours: dict[str, Any] = {
-        OURS: MarginTreeClassifier(kernel, C=C, random_state=0),
-        "greedy": MarginTreeClassifier(kernel, C=C, walk="greedy", random_state=0),
+        OURS: MarginTreeClassifier(kernel, C=C, random_state=seed),
+        "greedy": MarginTreeClassifier(kernel, C=C, walk="greedy", random_state=seed),
     }
-    peers: dict[str, Any] = {"LinearSVC": LinearSVC(C=C, random_state=0)} if kernel == "linear" else {"SVC": SVC(C=C)}
+    peers: dict[str, Any] = (
+        {"LinearSVC": LinearSVC(C=C, random_state=seed)} if kernel == "linear" else {"SVC": SVC(C=C)}
+    )
     if n_classes <= FEW_CLASSES:
         if kernel == "linear":
             peers["LogisticRegression"] = LogisticRegression(C=C, max_iter=200)
-        ours["1vs1"] = OneVsOneSVC(kernel, C=C, random_state=0)
-        ours["1vsR"] = OneVsRestSVC(kernel, C=C, random_state=0)
+        ours["1vs1"] = OneVsOneSVC(kernel, C=C, random_state=seed)
+        ours["1vsR"] = OneVsRestSVC(kernel, C=C, random_state=seed)
     return ours | peers
 
 
@@ -88,7 +90,7 @@ def run(name: str, kernel: str, n_draws: int) -> dict[str, Any]:
     chosen: list[str] = []
     spread: list[float] = []
     for number, (X, y, X_test, y_test) in enumerate(draws(name, n_draws)):
-        for model, estimator in models(kernel, len(np.unique(y))).items():
+        for model, estimator in models(kernel, len(np.unique(y)), number).items():
             began = time.perf_counter()
             estimator.fit(X, y)
             seconds = time.perf_counter() - began

@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from campaign import PREDICTS, RAISES, REFUSED, Campaign, forget_peak, memory_bytes, quick_directory, run
 from file_mutations import MUTATIONS, ModelFile, mutated
+from fuzzing import PREDICTS, RAISES, REFUSED, Campaign, forget_peak, memory_bytes, quick_directory, run
 from sklearn.base import clone
 
 import margintree as mt

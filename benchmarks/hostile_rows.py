@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from campaign import PREDICTS, REFUSED, Campaign, forget_peak, memory_bytes, quick_directory, run
+from fuzzing import PREDICTS, REFUSED, Campaign, forget_peak, memory_bytes, quick_directory, run
 from row_mutations import mutant
 from sklearn.datasets import dump_svmlight_file, load_iris
 from typer.testing import CliRunner

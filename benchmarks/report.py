@@ -56,7 +56,7 @@ def write(name: str, lines: Sequence[str]) -> None:
 
 def write_campaign(title: str, name: str, kind: str, campaign: Any) -> None:
     """Write what became of many hostile files, and leave with exit code 1 if one of them did harm."""
-    from campaign import OUTCOMES
+    from fuzzing import OUTCOMES
 
     n_sealed = sum(count for (kind, _), count in campaign.counts.items() if kind.endswith("sealed again"))
     sealed = f" ({n_sealed} sealed again)" if n_sealed else ""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from margintree.estimators.one_vs_one import OneVsOneSVC
     from margintree.estimators.one_vs_rest import OneVsRestSVC
     from margintree.estimators.output_code import OutputCodeSVC
+    from margintree.estimators.polynomial_features import PolynomialKernelFeatures
     from margintree.model_file.errors import ModelFileError
     from margintree.model_file.files import load_model, save_model
     from margintree.onnx_export import to_onnx
@@ -36,6 +37,7 @@ __all__ = [
     "OneVsOneSVC",
     "OneVsRestSVC",
     "OutputCodeSVC",
+    "PolynomialKernelFeatures",
     "__version__",
     "load_model",
     "save_model",
@@ -55,6 +57,7 @@ _HOMES = {
     "OneVsOneSVC": "margintree.estimators.one_vs_one",
     "OneVsRestSVC": "margintree.estimators.one_vs_rest",
     "OutputCodeSVC": "margintree.estimators.output_code",
+    "PolynomialKernelFeatures": "margintree.estimators.polynomial_features",
     "load_model": "margintree.model_file.files",
     "save_model": "margintree.model_file.files",
     "to_onnx": "margintree.onnx_export",

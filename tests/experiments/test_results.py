@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from margintree.experiments.results import ResultsError, ResultsFile, read
+from margintree.experiments import results
+from margintree.experiments.results import ResultsError, code_hash, opened_results, read
 
 
 def row(key, status="done", **measured):
@@ -15,7 +16,7 @@ def row(key, status="done", **measured):
 
 
 def written(path, protocol, *keys):
-    with ResultsFile(path, protocol) as file:
+    with opened_results(path, protocol) as file:
         for key in keys:
             file.add(row(key, accuracy=90.0))
     return path
@@ -59,16 +60,52 @@ def test_a_broken_line_in_the_middle_is_an_error_that_names_it(tmp_path, tiny):
 def test_results_of_another_protocol_are_refused_and_left_alone(tmp_path, tiny):
     path = written(tmp_path / "results.jsonl", tiny, "a")
     before = path.read_bytes()
-    with pytest.raises(ResultsError, match="do not mix"), ResultsFile(path, replace(tiny, n_splits=5)):
+    with pytest.raises(ResultsError, match="do not mix"), opened_results(path, replace(tiny, n_splits=5)):
         pass
     assert path.read_bytes() == before
+
+
+def test_results_of_other_code_are_refused_and_left_alone(tmp_path, tiny, monkeypatch):
+    path = written(tmp_path / "results.jsonl", tiny, "a")
+    before = path.read_bytes()
+    monkeypatch.setattr(results, "code_hash", lambda: "0123456789abcdef")
+    with pytest.raises(ResultsError, match="Results of another code do not mix"), opened_results(path, tiny):
+        pass
+    assert path.read_bytes() == before
+
+
+def test_the_hash_is_that_of_the_code_that_computes(tmp_path, monkeypatch):
+    package = tmp_path / "margintree"
+    for name in (
+        "solvers/newton.py",
+        "cli/app.py",
+        "experiments/job.py",
+        "experiments/page.py",
+        "experiments/results.py",
+    ):
+        (package / name).parent.mkdir(parents=True, exist_ok=True)
+        (package / name).write_text("value = 1\n")
+    monkeypatch.setattr(results, "__file__", str(package / "experiments" / "results.py"))
+    hashes = {}
+    for name in ("", "cli/app.py", "experiments/page.py", "solvers/newton.py", "experiments/job.py"):
+        if name:
+            (package / name).write_text("value = 2\n")
+        hashes[name] = code_hash.__wrapped__()
+    assert hashes[""] == hashes["cli/app.py"] == hashes["experiments/page.py"]
+    assert len({hashes[""], hashes["solvers/newton.py"], hashes["experiments/job.py"]}) == 3
+
+
+def test_the_first_run_knows_its_protocol(tmp_path, tiny):
+    with opened_results(tmp_path / "results.jsonl", tiny) as file:
+        assert file.results.protocol["name"] == "tiny"
+        assert file.results.protocol["code"] == code_hash()
 
 
 def test_a_file_that_is_no_results_file_is_refused_and_left_alone(tmp_path, tiny):
     path = tmp_path / "results.jsonl"
     line = '{"kind": "something else", "key": "a", "status": "done", "run": "b"}\n'
     path.write_text(line)
-    with pytest.raises(ResultsError, match="not a results file"), ResultsFile(path, tiny):
+    with pytest.raises(ResultsError, match="not a results file"), opened_results(path, tiny):
         pass
     assert path.read_text() == line
 
@@ -76,17 +113,16 @@ def test_a_file_that_is_no_results_file_is_refused_and_left_alone(tmp_path, tiny
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("[1, 2]", "no JSON object"),
-        ("{}", "no 'kind'"),
-        ('{"kind": ["a"]}', "no 'kind'"),
+        ("[1, 2]", "is no result: TypeError"),
+        ("{}", r"is no result: KeyError\('kind'\)"),
+        ('{"kind": ["a"]}', "is no result: TypeError"),
         ('{"kind": "run", "run": "a", "date": "b", "machine": "c"}', "no 'versions'"),
         ('{"kind": "split", "key": "a", "run": "b"}', "no 'status'"),
-        ('{"kind": "split", "key": "a", "run": "b", "status": "dreamt"}', "unknown status 'dreamt'"),
     ],
 )
 def test_a_line_that_lacks_what_readers_need_is_named(tmp_path, tiny, line, problem):
     path = tmp_path / "results.jsonl"
-    with ResultsFile(path, tiny) as file:
+    with opened_results(path, tiny) as file:
         file.add(row("a", "failed", error="no"))
     content = path.read_text() + line + "\n"
     path.write_text(content)
@@ -99,16 +135,16 @@ def test_a_line_that_lacks_what_readers_need_is_named(tmp_path, tiny, line, prob
 def test_two_runs_do_not_write_to_one_file(tmp_path, tiny):
     path = tmp_path / "results.jsonl"
     with (
-        ResultsFile(path, tiny),
+        opened_results(path, tiny),
         pytest.raises(ResultsError, match="Another run is writing"),
-        ResultsFile(path, tiny),
+        opened_results(path, tiny),
     ):
         pass
 
 
 def test_a_later_row_replaces_an_earlier_one_but_failure_does_not_replace_success(tmp_path, tiny):
     path = tmp_path / "results.jsonl"
-    with ResultsFile(path, tiny) as file:
+    with opened_results(path, tiny) as file:
         file.add(row("a", "failed", error="no"))
         file.add(row("b", accuracy=1.0))
         file.add(row("a", accuracy=2.0))
@@ -123,10 +159,10 @@ FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from margintree.experiments.protocol import QUICK
-from margintree.experiments.results import ResultsError, ResultsFile
+from margintree.experiments.results import ResultsError, opened_results
 
 resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
-with ResultsFile(Path(sys.argv[1]), QUICK) as file:
+with opened_results(Path(sys.argv[1]), QUICK) as file:
     for k in range(100):
         try:
             file.add({"kind": "split", "key": str(k), "status": "done", "text": "x" * 90})

@@ -17,11 +17,10 @@ from sklearn.datasets import dump_svmlight_file
 
 from margintree.experiments.job import Job
 from margintree.experiments.plan import chosen_plan
-from margintree.experiments.results import Results, read
-from margintree.experiments.run import RESULTS_NAME, _Queue, _typical, run
-from margintree.experiments.workers import Workers
+from margintree.experiments.results import read
+from margintree.experiments.run import RESULTS_NAME, job_processes, next_job, run
 
-METHODS = ("FT", "1vsR", "DDAG")
+METHODS = ("FT (no bias)", "1vsR", "DDAG")
 # What two runs of the same jobs may differ in.
 TIMES = {"seconds", "fit_seconds", "batch_seconds", "row_seconds", "run"}
 RUN = """
@@ -36,7 +35,7 @@ def deep_tuple(value):
 
 if __name__ == "__main__":
     protocol = Protocol(**{k: deep_tuple(v) for k, v in json.loads(sys.argv[2]).items()})
-    run(chosen_plan(protocol, sys.argv[3].split()), Path(sys.argv[1]), n_workers=1)
+    run(chosen_plan(protocol, sys.argv[3].split("|")), Path(sys.argv[1]), n_workers=1)
 """
 
 
@@ -55,7 +54,7 @@ def uninterrupted(tiny, tmp_path_factory):
 def start(tmp_path, protocol):
     script = tmp_path / "start_run.py"
     script.write_text(RUN)
-    arguments = [str(script), str(tmp_path), json.dumps(asdict(protocol)), " ".join(METHODS)]
+    arguments = [str(script), str(tmp_path), json.dumps(asdict(protocol)), "|".join(METHODS)]
     return subprocess.Popen([sys.executable, *arguments], start_new_session=True)
 
 
@@ -118,19 +117,18 @@ def test_ctrl_c_keeps_what_is_done_and_leaves_no_process_behind(tmp_path, tiny, 
 
 
 def test_a_finished_run_has_nothing_left_to_do(tmp_path, tiny):
-    plan = chosen_plan(tiny, ["FT"])
+    plan = chosen_plan(tiny, ["FT (no bias)"])
     seen = []
-    first = run(plan, tmp_path, on_progress=seen.append)
-    assert (seen[-1].n_left, seen[-1].share) == (0, 1.0)
-    assert all(0.0 <= progress.share <= 1.0 for progress in seen)
+    first = run(plan, tmp_path, on_result=lambda row, *counts: seen.append(counts))
+    assert seen == [(n, len(seen) - n) for n in range(1, len(seen) + 1)]
     before = (tmp_path / RESULTS_NAME).read_bytes()
-    again = run(plan, tmp_path, on_progress=lambda progress: pytest.fail(f"did {progress.job} again"))
+    again = run(plan, tmp_path, on_result=lambda row, *counts: pytest.fail(f"did {row['key']} again"))
     assert again.done == first.done
     assert (tmp_path / RESULTS_NAME).read_bytes() == before
 
 
 def test_two_workers_add_other_methods_to_what_is_there(tmp_path, tiny, uninterrupted):
-    run(chosen_plan(tiny, ["FT"]), tmp_path, n_workers=1)
+    run(chosen_plan(tiny, ["FT (no bias)"]), tmp_path, n_workers=1)
     results = run(chosen_plan(tiny, METHODS), tmp_path, n_workers=2)
     assert facts(results) == facts(uninterrupted)
 
@@ -155,7 +153,7 @@ def test_a_failed_job_is_written_down_the_rest_goes_on_and_the_next_run_tries_it
     monkeypatch.setenv("MARGINTREE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("SCIKIT_LEARN_DATA", str(tmp_path / "cache"))
     both = replace(tiny, settings=(("vowel", "linear"), ("digits", "linear")))
-    plan = chosen_plan(both, ["FT"])
+    plan = chosen_plan(both, ["FT (no bias)"])
     results = run(plan, tmp_path)
     assert {row["set"] for row in results.of_kind("split")} == {"digits"}
     assert {row["set"] for row in results.failed.values()} == {"vowel"}
@@ -169,35 +167,39 @@ def test_a_failed_job_is_written_down_the_rest_goes_on_and_the_next_run_tries_it
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 def test_a_worker_that_is_killed_fails_its_job_and_is_replaced(tiny):
     before = set(multiprocessing.active_children())
-    with Workers(1, tiny) as workers:
-        workers.start(Job("split", "MSM (paper)", "digits", "linear", (("C", 1000.0), ("balance", 0.3)), 0))
+    with job_processes(1, tiny) as processes:
+        processes.start(Job("split", "MSM (paper)", "digits", "linear", (("C", 1000.0), ("balance", 0.3)), 0))
         (worker,) = set(multiprocessing.active_children()) - before
         os.kill(worker.pid, signal.SIGKILL)
-        (outcome,) = workers.outcomes()
-        assert outcome.measured is None
-        assert "exit code -9" in outcome.error
-        workers.start(Job("split", "FT", "digits", "linear", (("C", 1.0),), 0))
-        (outcome,) = workers.outcomes()
-        assert outcome.error is None
-        assert outcome.measured["accuracy"] > 50.0
+        (row,) = processes.ended()
+        assert row["status"] == "failed"
+        assert "its process ended" in row["error"]
+        processes.start(Job("split", "FT (no bias)", "digits", "linear", (("C", 1.0),), 0))
+        (row,) = processes.ended()
+        assert row["status"] == "done"
+        assert row["accuracy"] > 50.0
     assert set(multiprocessing.active_children()) <= before
 
 
-def test_a_job_that_compiled_does_not_move_the_guess_of_what_is_left():
-    assert _typical([(1e4, 0.1), *9 * [(2.0, 0.1)]]) == 2.0
-    # A long job says more than many short ones.
-    assert _typical([(3.0, 10.0), *9 * [(50.0, 0.1)]]) == 3.0
-    assert _typical([]) == 1.0
+def test_every_split_has_its_own_tree_and_its_own_seed(uninterrupted):
+    trees = [row["tree"] for row in uninterrupted.of_kind("split") if row["method"] == "FT (no bias)"]
+    assert len(set(trees)) == len(trees) == 2
 
 
 def test_a_job_is_taken_beside_one_of_another_method_while_there_is_any(tiny):
-    queue = _Queue(chosen_plan(tiny, ["FT", "1vsR"]), Results([]))
-    queue.fill(queue.plan.cells)
-    running = next(job for job in queue.waiting if job.method == "FT")
-    while {job.method for job in queue.waiting} - {running.method}:
-        taken = queue.take([running])
-        assert taken.method != running.method
-    left = list(queue.waiting)
-    assert left
-    # Of one method only: the quickest first, as ever.
-    assert queue.take([running]) == left[-1]
+    waiting = chosen_plan(tiny, ["FT (no bias)", "1vsR"]).next_jobs({})
+    running = next(job for job in waiting if job.method == "1vsR")
+    assert next_job(waiting, [running], 2).method == ""
+    others = [job for job in waiting if job.method]
+    assert next_job(others, [running], 2).method == "FT (no bias)"
+    # Of one method only: the first.
+    assert next_job([running], [running], 2) == running
+    assert next_job(waiting, [running], 1) is None
+
+
+def test_timings_wait_until_nothing_else_runs_and_nothing_starts_beside_them(tiny):
+    split, time_ = (Job(kind, "FT (no bias)", "digits", "linear", (("C", 1.0),), 0) for kind in ("split", "time"))
+    assert next_job([time_, split], [], 2) == split
+    assert next_job([time_], [split], 2) is None
+    assert next_job([time_], [], 2) == time_
+    assert next_job([split], [time_], 2) is None

@@ -3,27 +3,26 @@
 import os
 import time
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 
 import typer
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from margintree.cli.reporting import shown
 from margintree.experiments import run as runner
-from margintree.experiments.claims import NOT_TESTED
 from margintree.experiments.data import download
 from margintree.experiments.plan import Plan, chosen_plan
 from margintree.experiments.protocol import PROTOCOLS
-from margintree.experiments.render import print_claims, print_table
+from margintree.experiments.render import print_table
 from margintree.experiments.report import Report
-from margintree.experiments.results import Results, ResultsError
+from margintree.experiments.results import Results, ResultsError, Row
 from margintree.experiments.summary import setting_title
 
 SECONDS_BETWEEN_LOG_LINES = 30.0
 # Shown in the terminal; the page has all tables.
-SHOWN_TABLES = {"table2", "ranks", "table3_compiled", "table3_predict", "evaluations", "failures"}
+SHOWN_TABLES = {"accuracy_paper", "ranks_paper", "accuracy_users", "ranks_users", "cost_evaluations", "failures"}
 
 
 def run_reproduce(
@@ -76,7 +75,7 @@ def _run(console: Console, plan: Plan, directory: Path, n_workers: int) -> Resul
             console.print(f"[yellow]{name} cannot be had[/yellow]: {shown(problem)}", highlight=False, soft_wrap=True)
 
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        return runner.run(plan, directory, n_workers=n_workers, on_progress=_Watcher(bar), on_start=fetch)
+        return runner.run(plan, directory, n_workers=n_workers, on_result=_Watcher(bar), on_start=fetch)
 
 
 class _Watcher:
@@ -84,46 +83,36 @@ class _Watcher:
 
     def __init__(self, bar: Progress) -> None:
         self.bar = bar
-        self.line = bar.add_task("", total=1.0, job="")
-        self.began = self.last_logged = time.monotonic()
-        self.first_share: float | None = None
+        self.line = bar.add_task("", job="")
+        self.last_logged = time.monotonic()
 
-    def __call__(self, progress: runner.Progress) -> None:
-        job = progress.job.replace("|", " ").strip()
-        text = f"{progress.n_done} done, {progress.n_left} left, {self._remaining(progress.share)}"
-        self.bar.update(self.line, completed=progress.share, description=text, job=job)
+    def __call__(self, row: Row, n_done: int, n_left: int) -> None:
+        job = row["key"].replace("|", " ").strip()
+        text = f"{n_done} jobs done, {n_left} left"
+        self.bar.update(self.line, completed=n_done, total=n_done + n_left, description=text, job=job)
         now = time.monotonic()
         if self.bar.disable and now - self.last_logged > SECONDS_BETWEEN_LOG_LINES:
             self.bar.console.print(f"{text}: {shown(job)}", highlight=False, soft_wrap=True)
             self.last_logged = now
-        if progress.error:
-            self.bar.console.print(
-                f"[red]failed[/red] {shown(job)}: {shown(progress.error)}", highlight=False, soft_wrap=True
-            )
-
-    def _remaining(self, share: float) -> str:
-        # A run that is taken up again starts with a share that cost it no time.
-        if self.first_share is None or share <= self.first_share:
-            self.first_share = share
-            return "time unknown"
-        seconds = (time.monotonic() - self.began) * (1.0 - share) / (share - self.first_share)
-        return f"about {timedelta(seconds=round(seconds))}"
+        if "error" in row:
+            message = f"[red]failed[/red] {shown(job)}: {shown(row['error'])}"
+            self.bar.console.print(message, highlight=False, soft_wrap=True)
 
 
 def _show(console: Console, report: Report) -> None:
     pictures = report.summary.pictures
-    cell = report.summary.cells.get(("MSM (ours)", pictures.setting)) if pictures else None
-    if cell is not None:
-        console.print(f"\n[bold]The class tree of MSM (ours)[/bold] on {setting_title(cell.setting)}, first split\n")
+    cell = report.summary.cells.get(("MSM (ours)", pictures["setting"])) if pictures else None
+    if pictures is not None and cell is not None:
+        title = setting_title(pictures["setting"])
+        console.print(f"\n[bold]The class tree of MSM (ours)[/bold] on {title}, first split\n")
         tree = cell.trees[0]
         console.print(tree.to_text([f"digit {k}" for k in range(tree.n_classes)]), highlight=False, markup=False)
     for table in report.tables:
         if table.name in SHOWN_TABLES:
             print_table(console, table)
-    if all(claim.verdict == NOT_TESTED for claim in report.claims):
-        console.print("\nThe paper's claims are about all of its 13 settings; a whole --full run tests them.")
-    else:
-        print_claims(console, report.claims)
+    if report.claims:
+        console.print(Markdown(report.sections()["The paper's claims"]))
+    console.print(f"\n{shown(report.answer)}", highlight=False)
 
 
 def _n_cores() -> int:

@@ -16,7 +16,8 @@ from sklearn.model_selection import StratifiedShuffleSplit
 from sklearn.utils import Bunch
 
 from margintree import datasets
-from margintree.experiments import paper
+from margintree.datasets import DATA_SETS
+from margintree.experiments.readings import READINGS
 
 Index = npt.NDArray[np.int64]
 
@@ -45,24 +46,13 @@ def whole_set(name: str) -> Bunch:
         # Several processes read a set at once; only ``download`` may write one.
         return datasets.fetch(name, download_if_missing=False)
     bunch = load_digits()
-    note = "Ships with scikit-learn; not in the paper."
-    return Bunch(
-        name=name,
-        data=bunch.data / 16.0,
-        target=bunch.target,
-        target_names=[str(k) for k in bunch.target_names],
-        is_substitute=False,
-        is_part=False,
-        note=note,
-    )
+    return Bunch(name=name, data=bunch.data / 16.0, target=bunch.target, is_substitute=False, is_part=False)
 
 
 def download(names: Iterable[str]) -> dict[str, str]:
     """Fetch sets that are not on this machine yet; return why, for those that could not be had."""
     problems: dict[str, str] = {}
-    for name in names:
-        if name == "digits":
-            continue
+    for name in {READINGS[name].data_set if name in READINGS else name for name in names} - {"digits"}:
         try:
             datasets.fetch(name)
         except (OSError, ValueError) as error:
@@ -73,16 +63,17 @@ def download(names: Iterable[str]) -> dict[str, str]:
 def n_training_rows(bunch: Bunch) -> int:
     """Return the number of training rows of a set."""
     n_rows = len(bunch.target)
-    if bunch.name not in paper.TABLE_1:
+    if bunch.name == "digits":
         return QUICK_TRAINING_ROWS
-    facts = paper.TABLE_1[bunch.name]
+    n_train, n_test = DATA_SETS[bunch.name].n_train_paper, DATA_SETS[bunch.name].n_test_paper
+    assert n_train is not None and n_test is not None  # noqa: PT018
     if bunch.is_part:
         return n_rows // 2
     if bunch.name in IMAGES_PER_CLASS:
         return IMAGES_PER_CLASS[bunch.name] * len(np.unique(bunch.target))
     if bunch.is_substitute:
-        return round(n_rows * facts.n_train / (facts.n_train + facts.n_test))
-    return facts.n_train
+        return round(n_rows * n_train / (n_train + n_test))
+    return n_train
 
 
 def split_rows(bunch: Bunch, number: int) -> tuple[Index, Index]:
@@ -108,10 +99,15 @@ def split_rows(bunch: Bunch, number: int) -> tuple[Index, Index]:
 
 @lru_cache(maxsize=4)
 def split(name: str, number: int) -> Split:
-    """Return a split of a set by its number, which is also its seed."""
-    bunch = whole_set(name)
+    """Return a split of a set, or of the set of a reading, by its number, which is also its seed."""
+    reading = READINGS.get(name)
+    bunch = whole_set(reading.data_set if reading else name)
     train, test = split_rows(bunch, number)
-    X = bunch.data if name == "digits" else datasets.prepared(bunch, train)
+    if reading and reading.scaling:
+        # On all rows: as in a file that was scaled once, before anybody split it.
+        X = reading.scaling().fit_transform(bunch.data)
+    else:
+        X = bunch.data if name == "digits" else datasets.prepared(bunch, train)
     return Split(X[train], bunch.target[train], X[test], bunch.target[test])
 
 

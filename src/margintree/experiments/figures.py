@@ -1,25 +1,42 @@
-"""Figure 1 (digits and class trees), Figure 2 (time against classes), and accuracy against evaluations."""
+"""The figures, drawn by matplotlib as SVG: digits and class trees, time against classes, accuracies, ranks, costs."""
 
 import base64
+import io
 import re
-import struct
-import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from margintree.class_tree import ClassTree
-from margintree.experiments.summary import Pictures, Setting, Summary, set_title, setting_title
-from margintree.experiments.svg import MARKS, Axis, drawing, frame, mark
+from margintree.estimators.margin_tree import MarginTreeClassifier
+from margintree.experiments import paper
+from margintree.experiments.methods import METHODS, PAPER, USERS
+from margintree.experiments.summary import MEASURES, Setting, Summary, setting_title
+from margintree.experiments.tables import rank_tests
 
-# Figure 1 of the paper has these trees; ours stands beside them.
-TREE_FIGURE_METHODS = ("MSM (paper)", "MSM (ours)", "I-BWG", "FT", "CPT")
-# Sizes that can still be read when a drawing is as narrow as a phone.
-LEAF_STEP, LEAF_SIZE, LEVEL_HEIGHT = 36.0, 30.0, 46.0
-CHART_WIDTH, CHART_HEIGHT = 420.0, 300.0
-LETTER_WIDTH, LABEL_HEIGHT = 6.2, 12.0
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
-Box = tuple[float, float, float, float]
+# Figure 1 of the paper has these trees; ours stand beside them.
+TREE_METHODS = ("MSM (paper)", "MSM (balanced cut)", "MSM (ours)", "I-BWG (no bias)", "FT (no bias)", "CPT (no bias)")
+MARKS = {
+    "MSM": ("#2f7fc1", "o"), "I-BWG": ("#1b9e77", "^"), "J-BWG": ("#45a0c9", "v"), "FT": ("#8a8a8a", "s"),
+    "CPT": ("#c99700", "h"), "1vs1": ("#d1659f", "P"), "1vsR": ("#8d6fd1", "X"), "DDAG": ("#a1713d", "*"),
+}  # fmt: skip
+SPECIAL = {"MSM (ours)": ("#d95f02", "D"), "MSM (balanced cut)": ("#6fb1e0", "p")}
+# Stand for the colours of the page, which change in dark mode.
+INK, SOFT, GROUND = "#010203", "#606770", "#fdfefd"
+# In inches of 72 points: letters can still be read when a figure is as narrow as a phone.
+WIDTH, LINE = 4.8, 0.3
+STYLE: dict[Any, Any] = {
+    "svg.fonttype": "none", "svg.hashsalt": "margintree", "font.size": 11.0, "font.family": "sans-serif",
+    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": SOFT, "xtick.color": SOFT, "ytick.color": SOFT,
+    "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "grid.color": SOFT, "grid.alpha": 0.25, "image.composite_image": False,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -33,166 +50,166 @@ class Figure:
 
 def all_figures(summary: Summary) -> list[Figure]:
     """Return the figures for which there are results."""
-    figures = []
+    return [_figure(*drawn) for drawn in _drawings(summary)]
+
+
+Drawing = tuple[str, str, float, Callable[..., None], tuple[Any, ...]]
+
+
+def _drawings(summary: Summary) -> Iterator[Drawing]:
+    """Yield name, title, height and what draws it with its arguments, for each figure."""
+    for comparison, title in ((PAPER, "the paper's methods, without bias"), (USERS, "methods for users, with bias")):
+        for over, test in rank_tests(summary, comparison).items():
+            title_ = f"Mean ranks of {title}, over {test.n_settings} {over.removeprefix('all ')}"
+            yield (
+                f"ranks_{comparison}_{over.split()[0]}",
+                title_,
+                LINE * len(test.mean_ranks) + 1.1,
+                _draw_ranks,
+                (test,),
+            )
+    if summary.methods():
+        yield "overview", "Accuracy against the cost of a prediction", 3.6, _draw_cost, (summary,)
+    for setting in summary.settings:
+        name, height = f"setting_{setting[0]}_{setting[1]}", LINE * len(summary.row(setting)) + 0.9
+        yield name, setting_title(setting), height, _draw_accuracy, (summary, setting)
+    for measure, how in MEASURES.items():
+        if any(measure in costs for curve in summary.curves.values() for costs in curve.values()):
+            title = f"Figure 2: cost against the number of classes, in {how}"
+            yield f"figure2_{measure}", title, 3.4, _draw_curves, (summary, measure)
     if summary.pictures is not None:
-        figures.append(sample_figure(summary.pictures))
-        for method in TREE_FIGURE_METHODS:
-            cell = summary.cells.get((method, summary.pictures.setting))
-            if cell is not None and cell.trees:
-                figures.append(tree_figure(method, cell.trees[0], summary.pictures))
-    if summary.curves and summary.common_way is not None:
-        figures.append(curve_figure(summary, summary.common_way))
-    return figures + [accuracy_figure(summary, setting) for setting in summary.settings]
+        for name, cell in summary.row(summary.pictures["setting"], TREE_METHODS).items():
+            slug = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
+            title, height = (
+                f"Figure 1: class tree of {METHODS[name].title}, first split",
+                0.55 * cell.trees[0].max_depth,
+            )
+            yield f"figure1_{slug}", title, height + 0.9, draw_tree, (summary.pictures, cell.trees[0])
 
 
-def sample_figure(pictures: Pictures) -> Figure:
-    """Return Figure 1 (a): one picture of each class."""
-    parts = [_leaf(k, (k + 0.5) * LEAF_STEP + 10.0, 4.0, pictures) for k in range(len(pictures.pictures))]
-    width = len(pictures.pictures) * LEAF_STEP + 20.0
-    svg = drawing(width, LEAF_SIZE + 28.0, parts, "One picture of each digit")
-    return Figure(
-        "figure1_samples", f"Figure 1 (a): a typical picture of each class of {set_title(pictures.setting[0])}", svg
-    )
+def _figure(name: str, title: str, height: float, draw: Callable[..., None], arguments: tuple[Any, ...]) -> Figure:
+    """Return a drawing as SVG text that follows the colours of the page around it."""
+    import matplotlib
+    from matplotlib.figure import Figure as Canvas
+
+    with matplotlib.rc_context(STYLE):
+        canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
+        draw(canvas.add_subplot(), *arguments)
+        text = io.StringIO()
+        canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
+    svg = text.getvalue()[text.getvalue().index("<svg") :]
+    # Several drawings share a page: names of their parts would not be unique there.
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(<g|<use|<image) id="[^"]*"', r"\1", svg)
+    for token, colour in ((INK, "currentColor"), (SOFT, "var(--soft, #606770)"), (GROUND, "var(--paper, white)")):
+        svg = svg.replace(token, colour)
+    return Figure(name, title, svg.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1))
 
 
-def tree_figure(method: str, tree: ClassTree, pictures: Pictures) -> Figure:
-    """Return a class tree with pictures at its leaves."""
-    x = _leaf_centred(tree)
-    y = [12.0 + LEVEL_HEIGHT * depth for depth in tree.depth.tolist()]
-    edges, nodes = [], []
-    for node in tree.internal_nodes.tolist():
-        for child in (int(tree.children_left[node]), int(tree.children_right[node])):
-            middle = (y[node] + y[child]) / 2.0
-            top = y[child] - (2.0 if tree.is_leaf(child) else 9.0)
-            edges.append(f'<path class="edge" d="M{x[node]:.1f} {y[node]:.1f}V{middle:.1f}H{x[child]:.1f}V{top:.1f}"/>')
-        group = " ".join(str(k) for k in tree.classes_below(node).tolist())
-        width = LETTER_WIDTH * len(group) * 0.9 + 12.0
-        nodes.append(
-            f'<rect class="group" x="{x[node] - width / 2:.1f}" y="{y[node] - 10:.1f}" width="{width:.1f}" '
-            f'height="18" rx="9"/><text x="{x[node]:.1f}" y="{y[node] + 3:.1f}" text-anchor="middle" '
-            f'font-size="11">{group}</text>'
+def _mark(method: str) -> tuple[str, str]:
+    return SPECIAL.get(method) or MARKS[METHODS[method].paper_name or method]
+
+
+def _draw_ranks(axes: "Axes", test: Any) -> None:
+    """Draw mean ranks; methods within the band do not differ from the best at the 5 % level."""
+    names = sorted(test.mean_ranks, key=lambda m: -test.mean_ranks[m])
+    best = min(test.mean_ranks.values())
+    axes.axvspan(best, best + test.critical_difference, color=SOFT, alpha=0.15, linewidth=0)
+    for place, name in enumerate(names):
+        colour, marker = _mark(name)
+        axes.plot([0.8, test.mean_ranks[name]], [place, place], color=SOFT, alpha=0.4, linewidth=1)
+        axes.plot(test.mean_ranks[name], place, marker=marker, color=colour, markersize=9)
+        axes.annotate(
+            f"{test.mean_ranks[name]:.2f}", (test.mean_ranks[name], place), (9, -4), textcoords="offset points"
         )
-    leaves = [_leaf(int(tree.leaf_class[n]), x[n], y[n] - 2.0, pictures) for n in tree.leaf_of_class.tolist()]
-    width = tree.n_classes * LEAF_STEP + 20.0
-    height = 12.0 + LEVEL_HEIGHT * tree.max_depth + LEAF_SIZE + 20.0
-    svg = drawing(width, height, [*edges, *nodes, *leaves], f"Class tree of {method}: {tree.to_newick()}")
-    name = re.sub(r"[^a-z0-9]+", "_", method.lower()).strip("_")
-    return Figure(f"figure1_{name}", f"Figure 1: class tree of {method}, first split", svg)
+    axes.set_yticks(range(len(names)), [METHODS[m].title for m in names])
+    axes.set(xlim=(0.8, len(names) + 0.3), ylim=(-0.6, len(names) - 0.4))
+    axes.set_xlabel("mean rank (band: level with the best)", fontsize=10)
+    axes.grid(visible=False, axis="y")
 
 
-def curve_figure(summary: Summary, way: str) -> Figure:
-    """Return Figure 2: prediction time against the number of classes."""
-    curves = {m: [(p.n_classes, 1e6 * p.row_seconds[way]) for p in found] for m, found in summary.curves.items()}
-    points = [point for found in curves.values() for point in found]
-    x = Axis(0.0, 1.02 * max(c for c, _ in points), 48.0, CHART_WIDTH - 78.0)
-    low, high = min(t for _, t in points), max(t for _, t in points)
-    y = Axis(low / 1.3, high * 1.3, CHART_HEIGHT - 42.0, 26.0, is_log=True)
-    parts = frame(x, y, "number of classes", "microseconds per prediction")
-    ends = sorted((y.place(found[-1][1]), method) for method, found in curves.items())
-    for (_, method), at in zip(ends, _spread([place for place, _ in ends], LABEL_HEIGHT), strict=True):
-        found = [(x.place(c), y.place(t)) for c, t in curves[method]]
-        line = "L".join(f"{a:.1f} {b:.1f}" for a, b in found)
-        colour = MARKS[method][0]
-        parts.append(f'<path d="M{line}" stroke="{colour}" stroke-width="2" fill="none"/>')
-        parts += [
-            mark(method, a, b, 3.5, f"{method}: {t:.1f} µs with {c} classes")
-            for (a, b), (c, t) in zip(found, curves[method], strict=True)
-        ]
-        parts.append(f'<text x="{x.last + 8:.1f}" y="{at + 4:.1f}" font-size="11">{escape(method)}</text>')
-    assert summary.curve_setting is not None
-    title = f"Figure 2: time of one prediction against the number of classes ({setting_title(summary.curve_setting)})"
-    return Figure("figure2", title, drawing(CHART_WIDTH, CHART_HEIGHT, parts, title))
+def _draw_cost(axes: "Axes", summary: Summary) -> None:
+    """Draw mean accuracy over the settings that all methods have, against decision functions."""
+    names = [m for m in summary.methods() if METHODS[m].kernels != ("linear",)]
+    settings = [s for s in summary.settings if len(summary.row(s, names)) == len(names)] or summary.settings[:1]
+    points = {m: summary.overall(m, settings) for m in names if all((m, s) in summary.cells for s in settings)}
+    for name, (accuracy, cost) in points.items():
+        colour, marker = _mark(name)
+        fill = colour if METHODS[name].comparison == USERS else "none"
+        axes.plot(cost, accuracy, marker, color=colour, markersize=9, markerfacecolor=fill, label=name)
+    axes.set_xscale("log")
+    axes.margins(0.08, 0.12)
+    axes.set(xlabel="decision functions per prediction", ylabel="mean accuracy, %")
+    _plain_log_ticks(axes.xaxis, [cost for _, cost in points.values()])
+    _legend(axes)
 
 
-def accuracy_figure(summary: Summary, setting: Setting) -> Figure:
-    """Return accuracy against decision functions evaluated per prediction, for one setting."""
+def _draw_accuracy(axes: "Axes", summary: Summary, setting: Setting) -> None:
+    """Draw the accuracy of each method with its standard deviation, and the paper's figure beside it."""
     row = summary.row(setting)
-    lows = [cell.mean - cell.deviation for cell in row.values()]
-    highs = [cell.mean + cell.deviation for cell in row.values()]
-    room = max(0.08 * (max(highs) - min(lows)), 0.5)
-    counts = [cell.evaluations for cell in row.values()]
-    x = Axis(min(counts) / 1.4, max(counts) * 2.2, 42.0, CHART_WIDTH - 10.0, is_log=True)
-    y = Axis(min(lows) - room, max(highs) + room, CHART_HEIGHT - 42.0, 26.0)
-    parts = frame(x, y, "decision functions per prediction", "mean accuracy over the classes, %")
-    places = {m: (x.place(cell.evaluations), y.place(cell.mean)) for m, cell in row.items()}
-    taken: list[Box] = [(a - 6.0, b - 6.0, a + 6.0, b + 6.0) for a, b in places.values()]
-    for method, (a, b) in places.items():
-        cell = row[method]
-        low, high = y.place(cell.mean - cell.deviation), y.place(cell.mean + cell.deviation)
-        colour = MARKS[method][0]
-        parts.append(f'<path d="M{a:.1f} {low:.1f}V{high:.1f}" stroke="{colour}" stroke-width="1.2" opacity="0.6"/>')
-        hint = f"{method}: {cell.mean:.2f} ± {cell.deviation:.2f} %, {cell.evaluations:.1f} evaluations"
-        parts.append(mark(method, a, b, 5.0, hint))
-        left, top = _free_place(a, b, LETTER_WIDTH * len(method), taken, (x.first, y.last, x.last, y.first))
-        taken.append((left, top, left + LETTER_WIDTH * len(method), top + LABEL_HEIGHT))
-        parts.append(f'<text x="{left:.1f}" y="{top + 10:.1f}" font-size="11">{escape(method)}</text>')
-    title = f"{setting_title(setting)}"
-    label = f"Accuracy against decision functions per prediction: {title}"
-    return Figure(f"accuracy_{setting[0]}_{setting[1]}", title, drawing(CHART_WIDTH, CHART_HEIGHT, parts, label))
+    for place, (name, cell) in enumerate(reversed(row.items())):
+        colour, marker = _mark(name)
+        theirs = paper.accuracy(METHODS[name].paper_name or "", *setting)
+        if theirs is not None:
+            axes.plot([theirs[0], cell.mean], [place, place], color=SOFT, alpha=0.4, linewidth=1)
+            axes.plot(theirs[0], place, marker="o", color=SOFT, fillstyle="none", markersize=6)
+        axes.errorbar(cell.mean, place, xerr=cell.deviation, marker=marker, color=colour, markersize=7, capsize=2)
+    axes.set_yticks(range(len(row)), list(reversed(row)))
+    axes.set(ylim=(-0.6, len(row) - 0.4), xlabel="mean accuracy over the classes, %")
+    axes.grid(visible=False, axis="y")
 
 
-def _leaf_centred(tree: ClassTree) -> list[float]:
-    """Return where each node stands: leaves side by side, parents above the middle of their children."""
-    x = [0.0] * tree.n_nodes
-    n_leaves = 0
-    for node in range(tree.n_nodes):
-        if tree.is_leaf(node):
-            x[node] = 10.0 + LEAF_STEP * (n_leaves + 0.5)
-            n_leaves += 1
+def _draw_curves(axes: "Axes", summary: Summary, measure: str) -> None:
+    """Draw Figure 2 by one measure."""
+    values: list[float] = []
+    for name, curve in summary.curves.items():
+        if METHODS[name].comparison == PAPER or METHODS[name].estimator is MarginTreeClassifier:
+            points = {n: costs[measure] for n, costs in sorted(curve.items()) if measure in costs}
+            values += points.values()
+            colour, marker = _mark(name)
+            label = METHODS[name].title
+            axes.plot(list(points), list(points.values()), color=colour, marker=marker, markersize=4, label=label)
+    axes.set_yscale("log")
+    axes.set(xlabel="number of classes")
+    _plain_log_ticks(axes.yaxis, values)
+    _legend(axes)
+
+
+def _plain_log_ticks(axis: Any, values: list[float]) -> None:
+    """Label a logarithmic axis by plain numbers: every decade, and more where there are few."""
+    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
+
+    decades = np.log10(max(values) / min(values))
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
+    axis.set_major_formatter(ScalarFormatter())
+    axis.set_minor_formatter(NullFormatter())
+
+
+def _legend(axes: "Axes") -> None:
+    axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=10, handletextpad=0.5)
+
+
+def draw_tree(axes: "Axes", pictures: Mapping[str, Any], tree: ClassTree) -> None:
+    """Draw a class tree with a picture at each leaf, parents above the middle of their children."""
+    x, y = np.zeros(tree.n_nodes), -tree.depth.astype(float)
+    leaves = [node for node in range(tree.n_nodes) if tree.is_leaf(node)]
+    x[leaves] = np.arange(len(leaves))
     for node in reversed(tree.internal_nodes.tolist()):
-        x[node] = (x[tree.children_left[node]] + x[tree.children_right[node]]) / 2.0
-    return x
-
-
-def _leaf(k: int, x: float, top: float, pictures: Pictures) -> str:
-    uri = _picture_uri(pictures, k)
-    return (
-        f'<image href="{uri}" x="{x - LEAF_SIZE / 2:.1f}" y="{top:.1f}" width="{LEAF_SIZE:g}" height="{LEAF_SIZE:g}"/>'
-        f'<text x="{x:.1f}" y="{top + LEAF_SIZE + 14:.1f}" text-anchor="middle" font-size="13">{k}</text>'
-    )
-
-
-def _picture_uri(pictures: Pictures, k: int) -> str:
-    """Return a picture as a PNG of grey values inside a data address."""
-    grey = base64.b64decode(pictures.pictures[k])
-    width, height = pictures.width, pictures.height
-    rows = b"".join(b"\0" + grey[r * width : (r + 1) * width] for r in range(height))
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
-
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0))
-    png = b"\x89PNG\r\n\x1a\n" + header + chunk(b"IDAT", zlib.compress(rows, 9)) + chunk(b"IEND", b"")
-    return "data:image/png;base64," + base64.b64encode(png).decode()
-
-
-def _spread(places: Sequence[float], distance: float) -> list[float]:
-    """Return sorted places pushed apart until neighbours have a distance, and centred on the old ones."""
-    moved: list[float] = []
-    for place in places:
-        moved.append(max(place, moved[-1] + distance) if moved else place)
-    shift = (sum(moved) - sum(places)) / max(len(moved), 1)
-    return [place - shift for place in moved]
-
-
-def _free_place(a: float, b: float, width: float, taken: Sequence[Box], inside: Box) -> tuple[float, float]:
-    """Return the top left corner of a label near a mark, where it hides least."""
-    choices = [(a + 8.0, b - 6.0), (a - 8.0 - width, b - 6.0)]
-    for lift in (9.0, 20.0, 31.0):
-        choices += [(a - width / 2, b - lift - LABEL_HEIGHT + 2.0), (a - width / 2, b + lift - 2.0)]
-        choices += [(a + 8.0, b - lift - 6.0), (a + 8.0, b + lift - 6.0)]
-
-    def cost(number: int) -> float:
-        left, top = choices[number]
-        box = (left, top, left + width, top + LABEL_HEIGHT)
-        hidden = sum(_overlap(box, other) for other in taken)
-        outside = width * LABEL_HEIGHT - _overlap(box, inside)
-        return 10.0 * outside + 3.0 * hidden + number
-
-    return choices[min(range(len(choices)), key=cost)]
-
-
-def _overlap(one: Box, other: Box) -> float:
-    wide = min(one[2], other[2]) - max(one[0], other[0])
-    high = min(one[3], other[3]) - max(one[1], other[1])
-    return max(wide, 0.0) * max(high, 0.0)
+        children = [int(tree.children_left[node]), int(tree.children_right[node])]
+        x[node] = x[children].mean()
+        for child in children:
+            axes.plot([x[node], x[child], x[child]], [y[node], y[node], y[child]], color=SOFT, linewidth=1.3, zorder=1)
+        group = " ".join(str(k) for k in tree.classes_below(node).tolist())
+        box = {"boxstyle": "round,pad=0.3", "facecolor": GROUND, "edgecolor": SOFT, "linewidth": 0.8}
+        axes.text(x[node], y[node], group, ha="center", va="center", fontsize=10, bbox=box)
+    for leaf in leaves:
+        k, left, top = int(tree.leaf_class[leaf]), x[leaf] - 0.38, y[leaf]
+        grey = np.frombuffer(base64.b64decode(pictures["pictures"][k]), np.uint8)
+        extent = (left, left + 0.76, top - 0.72, top)
+        picture = grey.reshape(pictures["height"], pictures["width"])
+        axes.imshow(
+            picture, cmap="gray", vmin=0, vmax=255, extent=extent, aspect="auto", interpolation="none", zorder=2
+        )
+        axes.text(x[leaf], top - 0.76, str(k), ha="center", va="top", fontsize=11)
+    axes.set(xlim=(-0.6, len(leaves) - 0.4), ylim=(y.min() - 1.2, 0.3))
+    axes.set_axis_off()

@@ -2,10 +2,8 @@
 
 import base64
 import time
-import traceback
 import warnings
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +15,12 @@ from sklearn.model_selection import StratifiedKFold
 from margintree.experiments import data
 from margintree.experiments.methods import METHODS
 from margintree.experiments.protocol import Protocol
+from margintree.experiments.readings import READINGS, FreeBiasKernel
 from margintree.experiments.timing import seconds_per_row
+from margintree.experiments.tuning import Parameters, tune
 
 # Kinds of jobs, in the order in which a setting goes through them.
-SCREEN = "screen"  # a point of the grid, first fold
-VALIDATE = "validate"  # a point of the grid, the other folds
-BALANCE = "balance"  # a point with another balance, all folds
+TUNE = "tune"
 SPLIT = "split"  # tuned, one of the random splits
 TIME = "time"  # tuned, prediction time; runs alone
 CURVE = "curve"  # tuned, prediction time with fewer classes; runs alone
@@ -34,22 +32,15 @@ ALONE = frozenset({TIME, CURVE})
 class Job:
     """A piece of the experiment. Equal jobs give equal results but for times.
 
-    Parameters
-    ----------
-    kind : str
-    method, data_set, kernel : str
-    parameters : tuple of (name, value)
-        The tuned ones: C, gamma (the paper's eta), balance.
-    number : int or None
-        Of the split, or of classes.
+    Every split and every fold has its own seed, for every method that draws.
     """
 
     kind: str
     method: str
     data_set: str
     kernel: str
-    parameters: tuple[tuple[str, float], ...] = field(default=())
-    number: int | None = None
+    parameters: Parameters = ()  # the tuned ones: C, gamma (the paper's eta), balance
+    number: int | None = None  # of the split, or of classes
 
     @property
     def key(self) -> str:
@@ -67,38 +58,30 @@ class Job:
 
     def described(self) -> dict[str, Any]:
         """Return the job as part of a row of the results file."""
-        return {
-            "key": self.key,
-            "kind": self.kind,
-            "method": self.method,
-            "set": self.data_set,
-            "kernel": self.kernel,
-            "parameters": dict(self.parameters),
-            "number": self.number,
-        }
+        facts = asdict(self) | {"parameters": dict(self.parameters)}
+        return {"key": self.key, "set": facts.pop("data_set"), **facts}
 
 
 def perform(job: Job, protocol: Protocol) -> dict[str, Any]:
     """Do a job and return what it measured."""
-    tasks = {
-        SCREEN: lambda: _validated(job, protocol, folds=slice(0, 1)),
-        VALIDATE: lambda: _validated(job, protocol, folds=slice(1, None)),
-        BALANCE: lambda: _validated(job, protocol, folds=slice(0, None)),
-        SPLIT: lambda: _on_split(job),
-        TIME: lambda: _timed(job, protocol),
-        CURVE: lambda: _timed_with_fewer_classes(job, protocol),
-        PICTURES: lambda: _pictures(job),
-    }
-    return tasks[job.kind]()
+    tasks = {TUNE: _tuned, SPLIT: _on_split, TIME: _timed, CURVE: _timed_with_fewer_classes, PICTURES: _pictures}
+    return tasks[job.kind](job, protocol)
 
 
-def _fitted(job: Job, X: Any, y: npt.NDArray[Any]) -> tuple[Any, float, int]:
+def _fitted(job: Job, X: Any, y: npt.NDArray[Any], seed: int) -> tuple[Any, float, int]:
     """Return the fitted model, the seconds it took, and how many warnings it gave of open gaps."""
-    model = METHODS[job.method].model(job.kernel, dict(job.parameters))
+    parameters, kernel = dict(job.parameters), job.kernel  # type: Any, Any
+    if job.data_set in READINGS and READINGS[job.data_set].has_free_bias:
+        kernel = FreeBiasKernel(parameters.pop("gamma"))
+    model = METHODS[job.method].model(kernel, parameters, seed)
+    if job.kind in ALONE:
+        # Nothing runs beside it, and trees do not depend on the number of threads.
+        model.set_params(n_jobs=-1)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
+    model.set_params(n_jobs=None)
     n_open = sum(issubclass(w.category, ConvergenceWarning) for w in caught)
     return model, time.perf_counter() - began, n_open
 
@@ -111,24 +94,31 @@ def _accuracy(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> float:
         return float(100.0 * balanced_accuracy_score(y, predicted))
 
 
-def _validated(job: Job, protocol: Protocol, folds: slice) -> dict[str, Any]:
+def _tuned(job: Job, protocol: Protocol) -> dict[str, Any]:
     X, y = data.tuning_rows(job.data_set, protocol.tuning_rows)
-    n_folds = protocol.folds(job.data_set)
     with warnings.catch_warnings():
         # Sets with few rows per class have classes with fewer rows than folds; those folds do without them.
         warnings.filterwarnings("ignore", message="The least populated class in y")
-        pairs = list(StratifiedKFold(n_folds, shuffle=True, random_state=0).split(np.zeros(len(y)), y))
-    accuracies = []
-    for train, test in pairs[folds]:
-        model, _, _ = _fitted(job, X[train], y[train])
-        accuracies.append(_accuracy(y[test], model.predict(X[test])))
-    return {"fold_accuracies": accuracies}
+        folds = StratifiedKFold(protocol.folds(job.data_set), shuffle=True, random_state=0)
+        pairs = list(folds.split(np.zeros(len(y)), y))
+
+    def validate(point: Parameters, numbers: range) -> list[float]:
+        found = []
+        for number in numbers:
+            train, test = pairs[number]
+            model, _, _ = _fitted(replace(job, parameters=point), X[train], y[train], seed=number)
+            found.append(_accuracy(y[test], model.predict(X[test])))
+        return found
+
+    accuracies = tune(job.method, job.data_set, job.kernel, protocol, validate)
+    points = [[dict(point), accuracy] for point, accuracy in accuracies.items()]
+    return {"best": points[0][0], "validated": points}
 
 
-def _on_split(job: Job) -> dict[str, Any]:
+def _on_split(job: Job, protocol: Protocol) -> dict[str, Any]:
     assert job.number is not None
     rows = data.split(job.data_set, job.number)
-    model, fit_seconds, n_open = _fitted(job, rows.X_train, rows.y_train)
+    model, fit_seconds, n_open = _fitted(job, rows.X_train, rows.y_train, job.number)
     began = time.perf_counter()
     predicted = model.predict(rows.X_test)
     found: dict[str, Any] = {
@@ -149,7 +139,7 @@ def _on_split(job: Job) -> dict[str, Any]:
 
 def _timed(job: Job, protocol: Protocol) -> dict[str, Any]:
     rows = data.split(job.data_set, 0)
-    model, fit_seconds, _ = _fitted(job, rows.X_train, rows.y_train)
+    model, fit_seconds, _ = _fitted(job, rows.X_train, rows.y_train, 0)
     return {"row_seconds": seconds_per_row(model, rows.X_test, protocol.timed_rows), "fit_seconds": fit_seconds}
 
 
@@ -158,7 +148,7 @@ def _timed_with_fewer_classes(job: Job, protocol: Protocol) -> dict[str, Any]:
     # One random order for all numbers of classes: each set of classes holds the smaller ones.
     chosen = np.random.default_rng(0).permutation(np.unique(rows.y_train))[: job.number]
     train, test = (np.flatnonzero(np.isin(y, chosen)) for y in (rows.y_train, rows.y_test))
-    model, _, _ = _fitted(job, rows.X_train[train], rows.y_train[train])
+    model, _, _ = _fitted(job, rows.X_train[train], rows.y_train[train], 0)
     X = rows.X_test[test]
     return {
         "row_seconds": seconds_per_row(model, X, protocol.timed_rows),
@@ -166,7 +156,7 @@ def _timed_with_fewer_classes(job: Job, protocol: Protocol) -> dict[str, Any]:
     }
 
 
-def _pictures(job: Job) -> dict[str, Any]:
+def _pictures(job: Job, protocol: Protocol) -> dict[str, Any]:
     """Return the most typical picture of each class, the one nearest to their mean, with grey values from 0 to 255."""
     bunch = data.whole_set(job.data_set)
     height, width = data.PICTURES[job.data_set]
@@ -178,19 +168,3 @@ def _pictures(job: Job) -> dict[str, Any]:
         grey = np.round(255.0 * (highest - picture) / (highest - lowest)).astype(np.uint8)
         pictures.append(base64.b64encode(grey.tobytes()).decode())
     return {"height": height, "width": width, "pictures": pictures}
-
-
-def failure(error: Exception) -> str:
-    """Return what a row tells of a failed job: the error, and where in this package it came from.
-
-    Examples
-    --------
-    >>> from margintree.experiments.job import failure
-    >>> failure(ValueError("no rows"))
-    'ValueError: no rows'
-    """
-    frames = [
-        frame for frame in traceback.extract_tb(error.__traceback__) if "margintree" in Path(frame.filename).parts
-    ]
-    place = f" (in {Path(frames[-1].filename).name}, line {frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"

@@ -11,62 +11,63 @@ from margintree.estimators.label_tree import LabelTreeClassifier
 from margintree.estimators.margin_tree import MarginTreeClassifier
 from margintree.estimators.one_vs_one import OneVsOneSVC
 from margintree.estimators.one_vs_rest import OneVsRestSVC
+from margintree.splits import RelaxationSplit
+
+# The two comparisons, each with a table of its own: as the paper runs its methods, and as a user would; and methods
+# that only stand in a reading of the paper.
+PAPER, USERS, READING = "paper", "users", "reading"
+NO_BIAS = " (no bias)"
 
 
 @dataclass(frozen=True)
 class Method:
-    """A column of the tables.
-
-    Parameters
-    ----------
-    name : str
-    estimator : type
-    paper_name : str or None
-        The paper's column that it stands beside. None for a method that the paper's tables lack.
-    family : {"margin tree", "tree", "flat"}
-    parameters : dict
-        Parameters of the estimator that are not tuned.
-    kernels : tuple of str
-    tunes_balance : bool
-    tuned_with : str or None
-        Method whose tuned parameters it takes.
-    effort : float
-        Rough time of a fit relative to 1vsR, for the order of jobs and the estimate of the remaining time.
-    """
+    """A column of the tables: an estimator with the parameters that are not tuned."""
 
     name: str
     estimator: type
-    paper_name: str | None
-    family: str
+    comparison: str
+    paper_name: str | None = None  # the paper's column that it stands beside
     parameters: Mapping[str, Any] = field(default_factory=dict)
     kernels: tuple[str, ...] = ("linear", "rbf")
     tunes_balance: bool = False
-    tuned_with: str | None = None
-    effort: float = 1.0
+    tuned_with: str | None = None  # the method whose tuned parameters it takes
 
-    def model(self, kernel: str, parameters: Mapping[str, Any]) -> Any:
+    @property
+    def title(self) -> str:
+        """The name in tables whose title already says that no method has a bias."""
+        return self.name.removesuffix(NO_BIAS)
+
+    def model(self, kernel: Any, parameters: Mapping[str, Any], seed: int) -> Any:
         """Return the unfitted estimator; ``parameters`` has C and, where they apply, gamma and balance."""
-        return self.estimator(kernel=kernel, random_state=0, **self.parameters, **parameters)
+        return self.estimator(kernel=kernel, random_state=seed, **self.parameters, **parameters)
+
+
+def _algorithm_1(name: str, rounding: str, comparison: str = PAPER, **given: Any) -> Method:
+    """Return Algorithm 1 of the paper with a way to round the relaxation."""
+    split = RelaxationSplit(oracle="linf", mkl="simplemkl", rounding=rounding)
+    parameters = {"split": split, "fit_intercept": False, "walk": "greedy", "calibration_folds": 0, "prune": 0.0}
+    return Method(name, MarginTreeClassifier, comparison, "MSM", parameters, **given)
+
+
+def _without_bias(paper_name: str, estimator: type, **parameters: Any) -> Method:
+    kernels = ("linear",) if paper_name == "J-BWG" else ("linear", "rbf")
+    return Method(paper_name + NO_BIAS, estimator, PAPER, paper_name, {"fit_intercept": False, **parameters}, kernels)
 
 
 _ALL = (
-    Method(
-        "MSM (paper)",
-        MarginTreeClassifier,
-        "MSM",
-        "margin tree",
-        {"split": "paper", "fit_intercept": False, "walk": "greedy", "calibration_folds": 0},
-        tunes_balance=True,
-        effort=40.0,
-    ),
-    Method("MSM (ours)", MarginTreeClassifier, None, "margin tree", tunes_balance=True, effort=2.0),
-    Method("I-BWG", LabelTreeClassifier, "I-BWG", "tree", {"joint": False}, effort=3.0),
-    Method("J-BWG", LabelTreeClassifier, "J-BWG", "tree", {"joint": True}, kernels=("linear",), effort=6.0),
-    Method("FT", FilterTreeClassifier, "FT", "tree", effort=0.7),
-    Method("CPT", ConditionalProbabilityTreeClassifier, "CPT", "tree", {"node": "svm"}, effort=0.8),
-    Method("1vs1", OneVsOneSVC, "1vs1", "flat"),
-    Method("1vsR", OneVsRestSVC, "1vsR", "flat"),
-    Method("DDAG", DecisionDAGClassifier, None, "flat", tuned_with="1vs1"),
+    _algorithm_1("MSM (paper)", "kruskal", tunes_balance=True),
+    _algorithm_1("MSM (balanced cut)", "balanced_kruskal", tuned_with="MSM (paper)"),
+    _without_bias("I-BWG", LabelTreeClassifier, joint=False),
+    _without_bias("J-BWG", LabelTreeClassifier, joint=True),
+    _without_bias("FT", FilterTreeClassifier),
+    _without_bias("CPT", ConditionalProbabilityTreeClassifier, node="svm"),
+    _without_bias("1vs1", OneVsOneSVC),
+    _without_bias("1vsR", OneVsRestSVC),
+    Method("MSM (ours)", MarginTreeClassifier, USERS, tunes_balance=True),
+    Method("1vs1", OneVsOneSVC, USERS),
+    Method("1vsR", OneVsRestSVC, USERS),
+    Method("DDAG", DecisionDAGClassifier, USERS, tuned_with="1vs1"),
+    _algorithm_1("MSM (heaviest plane)", "heaviest_plane", READING, tunes_balance=True),
 )
 
 METHODS: dict[str, Method] = {method.name: method for method in _ALL}

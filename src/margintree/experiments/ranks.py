@@ -1,4 +1,4 @@
-"""Do methods differ over several data sets? The test of Friedman, and that of Nemenyi for pairs.
+"""Do methods differ over several data sets? The tests of Friedman and Nemenyi for many methods, Wilcoxon's for two.
 
 Methods are ranked in every setting, 1 the best, equal ones share the mean of their ranks. Friedman's test asks
 whether the mean ranks could be those of equal methods. If not, two methods differ at the level alpha where their mean
@@ -9,9 +9,10 @@ Data Sets, 2006).
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from scipy.stats import friedmanchisquare, rankdata, studentized_range
+from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 
 ALPHA = 0.05
 # The tables print two decimals; what is equal there shares a rank.
@@ -20,19 +21,50 @@ DECIMALS = 2
 
 @dataclass(frozen=True)
 class RankTest:
-    """Mean ranks with the tests. ``p_value`` and ``critical_difference`` are None where there are too few settings."""
+    """Mean ranks with the p-value of Friedman's test and Nemenyi's critical difference."""
 
     mean_ranks: dict[str, float]
     n_settings: int
-    p_value: float | None
-    critical_difference: float | None
+    p_value: float
+    critical_difference: float
 
-    def differ(self, one: str, other: str) -> bool | None:
-        """Tell whether two methods differ; None if that cannot be told."""
-        if self.critical_difference is None or self.p_value is None:
-            return None
-        distance = abs(self.mean_ranks[one] - self.mean_ranks[other])
-        return self.p_value < ALPHA and distance > self.critical_difference
+
+@dataclass(frozen=True)
+class Comparison:
+    """How one method does against another over several settings, or over several splits.
+
+    ``p_value`` is that of Wilcoxon's signed-rank test: how likely differences as large are between equal methods.
+    """
+
+    n_ahead: int
+    mean_difference: float
+    p_value: float
+
+    @property
+    def winner(self) -> int:
+        """1 if the first method is ahead by more than chance, -1 if the second is, 0 if these data do not decide."""
+        return 0 if self.p_value >= ALPHA else int(np.sign(self.mean_difference))
+
+
+def compare(ones: Sequence[float], others: Sequence[float]) -> Comparison:
+    """Compare two methods by values of the same settings.
+
+    Examples
+    --------
+    >>> from margintree.experiments.ranks import compare
+    >>> compare([9.0, 8.0, 7.0, 9.0, 6.0, 5.0, 8.0], [8.5, 7.0, 5.5, 7.0, 3.5, 2.0, 4.5]).winner
+    1
+    >>> compare([9.0, 8.0], [8.5, 7.0]).winner
+    0
+    """
+    difference = np.round(np.subtract(ones, others), DECIMALS)
+    p_value = _p_value(tuple(difference.tolist())) if difference.any() else 1.0
+    return Comparison(int((difference > 0).sum()), float(difference.mean()), p_value)
+
+
+@cache
+def _p_value(differences: tuple[float, ...]) -> float:
+    return float(wilcoxon(differences).pvalue)
 
 
 def ranks(values: Mapping[str, float]) -> dict[str, float]:
@@ -49,25 +81,21 @@ def ranks(values: Mapping[str, float]) -> dict[str, float]:
 
 
 def rank_test(rows: Sequence[Mapping[str, float]]) -> RankTest | None:
-    """Return the tests over the methods that have a value in every row, one row per setting.
+    """Return the tests over the methods that have a value in every row; None with fewer than three of either.
 
     Examples
     --------
     >>> from margintree.experiments.ranks import rank_test
     >>> test = rank_test([{"a": 9.0, "b": 8.0, "c": 7.0}] * 10)
-    >>> test.mean_ranks, test.differ("a", "c"), test.differ("a", "b")
-    ({'a': 1.0, 'b': 2.0, 'c': 3.0}, True, False)
+    >>> test.mean_ranks, round(test.critical_difference, 2)
+    ({'a': 1.0, 'b': 2.0, 'c': 3.0}, 1.05)
     """
-    if not rows:
-        return None
-    methods = [name for name in rows[0] if all(name in row for row in rows)]
+    methods = [name for name in rows[0] if all(name in row for row in rows)] if rows else []
     k, n = len(methods), len(rows)
-    if k < 2:
+    if k < 3 or n < 3:
         return None
     table = np.array([list(ranks({name: row[name] for name in methods}).values()) for row in rows])
     means = dict(zip(methods, table.mean(axis=0).tolist(), strict=True))
-    if k < 3 or n < 3:
-        return RankTest(means, n, None, None)
-    p_value = float(friedmanchisquare(*table.T).pvalue)
     quantile = float(studentized_range.ppf(1.0 - ALPHA, k, np.inf)) / np.sqrt(2.0)
-    return RankTest(means, n, p_value, float(quantile * np.sqrt(k * (k + 1) / (6.0 * n))))
+    p_value, difference = friedmanchisquare(*table.T).pvalue, quantile * np.sqrt(k * (k + 1) / (6.0 * n))
+    return RankTest(means, n, float(p_value), float(difference))

@@ -1,22 +1,38 @@
-"""Everything that is made of a results file: tables, figures, claims, and one page, all written beside it."""
+"""Everything that is made of a results file: tables, figures and claims, as Markdown and as one page, beside it."""
 
-import csv
-import io
-import os
+from functools import cached_property
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
-from margintree.experiments.claims import Claim, all_claims
+from margintree.experiments.claims import all_claims, answer
 from margintree.experiments.figures import Figure, all_figures
 from margintree.experiments.page import page
-from margintree.experiments.render import claims_to_markdown, to_csv, to_markdown
+from margintree.experiments.paper import SETTINGS
+from margintree.experiments.render import claim_to_markdown, to_markdown
 from margintree.experiments.results import Results
 from margintree.experiments.summary import Summary
-from margintree.experiments.svg import as_file
-from margintree.experiments.tables import Table, all_tables
+from margintree.experiments.tables import all_tables
+from margintree.storage import replacing
 
-PAGE_NAME = "index.html"
-MARKDOWN_NAME = "report.md"
+PAGE_NAME, MARKDOWN_NAME = "index.html", "report.md"
+PAPER = "Yang & Tsang, *Hierarchical Maximum Margin Learning for Multi-Class Classification*"
+INTRODUCTIONS = {
+    "full": f"Section 4 of {PAPER}, run again.",
+    "quick": f"The methods of {PAPER}, on the handwritten digits that ship with scikit-learn. "
+    "`margintree reproduce --full` runs the paper's own data sets.",
+}
+# The parts of the report, and how the names of the figures and tables in them begin.
+SECTIONS = {
+    "": ("ranks_paper_all", "overview", "figure1_msm_ours"),
+    "The paper's claims": (),
+    "Comparison with the paper": ("accuracy_paper", "ranks_paper"),
+    "Comparison for users": ("accuracy_users", "ranks_users"),
+    "Setting by setting": ("setting_",),
+    "What a prediction costs": ("figure2", "cost_", "fit_seconds"),
+    "Class trees": ("figure1",),
+    "Other readings of the paper": ("readings",),
+    "Data and parameters": ("table1", "parameters", "failures"),
+}
+NOTE = "Mean and standard deviation over the splits"
 
 
 class Report:
@@ -30,77 +46,58 @@ class Report:
     def __init__(self, results: Results) -> None:
         self.results = results
         self.summary = Summary(results)
-        self.tables: list[Table] = all_tables(self.summary)
-        self.figures: list[Figure] = all_figures(self.summary)
-        self.claims: list[Claim] = all_claims(self.summary)
+        self.claims = all_claims(self.summary)
+        self.answer = answer(self.summary)
+        self.tables = all_tables(self.summary)
+
+    @cached_property
+    def figures(self) -> list[Figure]:
+        """The figures, which take seconds to draw."""
+        return all_figures(self.summary)
+
+    def sections(self) -> dict[str, str]:
+        """Return the parts of the report in Markdown by their titles; what stands above them has none."""
+        introduction = INTRODUCTIONS.get(self.results.protocol.get("name", ""), INTRODUCTIONS["full"])
+        found, left = {}, list(self.figures)
+        for title, names in SECTIONS.items():
+            # The first two open the report; none is shown twice.
+            figures = [f for f in left if names and f.name.startswith(names)][: None if title else 2]
+            left = [figure for figure in left if figure not in figures]
+            shown = "\n".join(f"![{figure.title}](figures/{figure.name}.svg)" for figure in figures)
+            parts = [introduction, self.answer, shown] if title == "" else [shown]
+            parts += [to_markdown(table) for table in self.tables if names and table.name.startswith(names) and title]
+            if title == "Setting by setting" and shown:
+                is_paper = set(self.summary.settings) & set(SETTINGS)
+                parts.insert(0, f"{NOTE}; grey circles are the paper's figures." if is_paper else f"{NOTE}.")
+            if title == "The paper's claims":
+                parts = [claim_to_markdown(claim) for claim in self.claims]
+            if any(parts):
+                found[title] = "\n\n".join(filter(None, parts))
+        return found
+
+    def facts(self) -> list[str]:
+        """Return what made the results."""
+        facts = [f"{name}: {value}" for name, value in self.results.protocol.items() if name != "kind"]
+        for run in self.results.runs.values():
+            versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
+            facts.append(f"run {run['run']}, {run['date']}: {versions}; {run['machine']}")
+        return facts
 
     def markdown(self) -> str:
-        """Return all tables and claims in Markdown, with the facts of the runs."""
-        parts = ["# The paper, reproduced", "", *_run_lines(self.results), ""]
-        parts.append(claims_to_markdown(self.claims))
-        parts += [to_markdown(table) for table in self.tables]
-        return "\n".join(parts).rstrip() + "\n"
+        """Return the report in Markdown."""
+        parts = [f"## {title}\n\n{text}" if title else text for title, text in self.sections().items()]
+        facts = "\n".join(f"- {fact}" for fact in self.facts())
+        return "\n\n".join(["# The paper, reproduced", *parts, "## Runs", facts]).rstrip() + "\n"
 
     def page(self) -> str:
         """Return the report as one HTML page."""
-        return page(self.results, self.summary.methods, self.tables, self.figures, self.claims)
+        return page(self.sections(), {figure.name: figure.svg for figure in self.figures}, self.facts())
 
     def write(self, directory: Path) -> list[Path]:
-        """Write page, Markdown, tables as CSV and figures as SVG; return what was written, the page first."""
-        contents = {PAGE_NAME: self.page(), MARKDOWN_NAME: self.markdown(), "results.csv": rows_as_csv(self.results)}
-        contents |= {f"tables/{table.name}.csv": to_csv(table) for table in self.tables}
-        contents |= {f"figures/{figure.name}.svg": as_file(figure.svg) for figure in self.figures}
-        written = []
+        """Write page, Markdown and figures; return what was written, the page first."""
+        contents = {PAGE_NAME: self.page(), MARKDOWN_NAME: self.markdown()}
+        contents |= {f"figures/{figure.name}.svg": figure.svg for figure in self.figures}
         for name, text in contents.items():
-            path = directory / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_whole(path, text)
-            written.append(path)
-        return written
-
-
-def rows_as_csv(results: Results) -> str:
-    """Return one line per method, set, kernel and split, with parameters, versions and machine."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    measured = ("accuracy", "evaluations", "fit_seconds", "batch_seconds", "n_train", "n_test")
-    writer.writerow(["method", "set", "kernel", "split", *measured, "parameters", "versions", "machine", "date"])
-    for row in results.of_kind("split"):
-        run = results.runs[row["run"]]
-        parameters = " ".join(f"{name}={value:g}" for name, value in row["parameters"].items())
-        versions = " ".join(f"{name}={number}" for name, number in run["versions"].items())
-        facts = [row["method"], row["set"], row["kernel"], row["number"], *(row[name] for name in measured)]
-        writer.writerow([*facts, parameters, versions, run["machine"], run["date"]])
-    return buffer.getvalue()
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that at any moment either the old or the new one is there, whole."""
-    with NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8") as file:
-        temporary = Path(file.name)
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            # Temporary files are for their owner only; a report is for all whom the directory lets in.
-            temporary.chmod(0o666 & ~_umask())
-            os.replace(temporary, path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
-def _run_lines(results: Results) -> list[str]:
-    protocol = results.protocol
-    lines = [f"- protocol: {protocol.get('name')} ({protocol.get('fingerprint')})"]
-    for run in results.runs.values():
-        versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
-        lines.append(f"- run {run['run']}, {run['date']}: {versions}; {run['machine']}")
-    return lines
+            with replacing(directory / name) as path:
+                path.write_text(text, encoding="utf-8")
+        return [directory / name for name in contents]

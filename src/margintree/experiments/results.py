@@ -1,21 +1,23 @@
 """The results file: one JSON line per finished job, which survives whatever ends the run.
 
-The first line tells the protocol that made the file; each run adds a line with its versions and machine, and every
-result names its run. A line is appended, flushed and synced before the next job is taken on, so that a kill loses at
-most the jobs that were running. A torn last line is cut off when the file is opened again; where the disk is full,
-the torn part is taken back at once.
+The first line names the protocol and the code that made the file, and a run with others is refused; each run adds a
+line with its versions and machine, and every result names its run. A line is appended, flushed and synced before the
+next job is taken on, so that a kill loses at most the jobs that were running. A torn last line is cut off when the
+file is opened again; where the disk is full, the torn part is taken back at once.
 """
 
 import contextlib
+import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from types import TracebackType
-from typing import IO, Any, Self
+from typing import IO, Any
 from uuid import uuid4
 
 from margintree.experiments.protocol import Protocol
@@ -25,9 +27,12 @@ Row = dict[str, Any]
 
 DONE, FAILED = "done", "failed"
 # What each kind of line has; all others are of jobs.
-FIELDS = {"protocol": ("name", "fingerprint"), "run": ("run", "date", "machine", "versions")}
-FIELDS_OF_JOBS = ("key", "status", "run")
+FIELDS = {"protocol": {"name", "fingerprint"}, "run": {"run", "date", "machine", "versions"}}
+FIELDS_OF_JOBS = {"key", "status", "run"}
 PACKAGES = ("margintree", "numpy", "scipy", "scikit-learn", "numba")
+# Parts of the package that no result depends on, and those of this room that results do depend on.
+ONLY_SHOW = {"__main__.py", "cli", "dask", "inspection", "model_file", "onnx_export.py", "onnx_graph.py"}
+COMPUTE = {"data", "job", "methods", "plan", "protocol", "readings", "timing", "tuning"}
 
 
 class ResultsError(RuntimeError):
@@ -47,24 +52,26 @@ class Results:
     """
 
     def __init__(self, rows: list[Row]) -> None:
-        self.protocol: Row = next((row for row in rows if row["kind"] == "protocol"), {})
-        self.runs: dict[str, Row] = {row["run"]: row for row in rows if row["kind"] == "run"}
+        self.protocol: Row = {}
+        self.runs: dict[str, Row] = {}
         self.done: dict[str, Row] = {}
         self.failed: dict[str, Row] = {}
         for row in rows:
-            if row["kind"] not in ("protocol", "run"):
-                self.add(row)
+            self.add(row)
 
     def add(self, row: Row) -> None:
         """Take a row in; a later row of the same job replaces an earlier one, unless that was done and this failed."""
-        key = row["key"]
-        if row["status"] == DONE:
+        if row["kind"] == "protocol":
+            self.protocol = row
+        elif row["kind"] == "run":
+            self.runs[row["run"]] = row
+        elif row["status"] == DONE:
             # The order of the mapping is that of the file: what was done last comes last.
-            self.done.pop(key, None)
-            self.done[key] = row
-            self.failed.pop(key, None)
-        elif key not in self.done:
-            self.failed[key] = row
+            self.done.pop(row["key"], None)
+            self.done[row["key"]] = row
+            self.failed.pop(row["key"], None)
+        elif row["key"] not in self.done:
+            self.failed[row["key"]] = row
 
     def of_kind(self, *kinds: str) -> Iterator[Row]:
         """Yield the rows of done jobs of some kinds, in the order of the file."""
@@ -72,174 +79,129 @@ class Results:
 
 
 def read(path: Path) -> Results:
-    """Return the rows of a results file; a torn last line is left out.
-
-    Parameters
-    ----------
-    path : Path
-
-    Returns
-    -------
-    Results
-    """
-    rows, _ = _whole_lines(path)
-    return Results(rows)
+    """Return the rows of a results file; a torn last line is left out."""
+    return Results(_whole_lines(path)[0])
 
 
 class ResultsFile:
-    """A results file that one run writes to. Use it in a ``with`` statement.
+    """A results file that one run writes to; ``opened_results`` opens it."""
 
-    Parameters
-    ----------
-    path : Path
-        Made if it is not there.
-    protocol : Protocol
-        A file of another protocol is refused.
-    """
-
-    def __init__(self, path: Path, protocol: Protocol) -> None:
-        self.path = path
-        self.protocol = protocol
+    def __init__(self, path: Path, file: IO[bytes], rows: list[Row], good_end: int) -> None:
+        self.path, self.results = path, Results(rows)
         self.run = uuid4().hex[:8]
-        self.results = Results([])
-        self._file: IO[bytes]
-        self._good_end = 0
-
-    def __enter__(self) -> Self:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = self.path.open("ab")
-        try:
-            _lock(self._file, self.path)
-            rows, self._good_end = _whole_lines(self.path)
-            self._file.truncate(self._good_end)
-            self._check_protocol(rows)
-            self.results = Results(rows)
-            if not rows:
-                self._append({"kind": "protocol", "name": self.protocol.name, "fingerprint": self.protocol.fingerprint})
-                sync_directory(self.path.parent)
-        except BaseException:
-            self._file.close()
-            raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._file.close()
+        self._file, self._good_end = file, good_end
 
     def add(self, row: Row) -> None:
         """Append the row of a finished job, safe on disk when this returns."""
         if self.run not in self.results.runs:
-            facts = {"kind": "run", "run": self.run, **facts_of_this_run()}
-            self._append(facts)
-            self.results.runs[self.run] = facts
-        row = {**row, "run": self.run}
-        self._append(row)
-        self.results.add(row)
+            self.append({"kind": "run", "run": self.run, **facts_of_this_run()})
+        self.append({**row, "run": self.run})
 
-    def _append(self, row: Mapping[str, Any]) -> None:
+    def append(self, row: Row) -> None:
+        """Append a line as it is."""
         line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         try:
-            self._file.write(line)
-            self._file.flush()
+            # Unbuffered: nothing is left to be written later when this fails.
+            if self._file.write(line) != len(line):
+                raise OSError(None, "only a part of a line could be written")
             os.fsync(self._file.fileno())
         except OSError as error:
-            self._take_back()
+            self._file.truncate(self._good_end)
             raise ResultsError(
                 f"Could not write to {self.path}: {error.strerror}. What was there before is kept. Make room for it "
                 "and run the same command again: it goes on from there."
             ) from error
         self._good_end += len(line)
+        self.results.add(row)
 
-    def _take_back(self) -> None:
-        """Cut off what a failed write left, and drop what waits in the buffer."""
-        # Closing tries to write the rest of the buffer once more, and may fail as the write did.
-        with contextlib.suppress(OSError):
-            self._file.close()
-        self._file = self.path.open("ab")
-        self._file.truncate(self._good_end)
 
-    def _check_protocol(self, rows: list[Row]) -> None:
+@contextmanager
+def opened_results(path: Path, protocol: Protocol) -> Iterator[ResultsFile]:
+    """Open a results file to go on with it, or make one; one of another protocol or of other code is refused."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    first = {"kind": "protocol", "name": protocol.name, "fingerprint": protocol.fingerprint, "code": code_hash()}
+    with path.open("ab", buffering=0) as file:
+        _lock(file, path)
+        rows, good_end = _whole_lines(path)
+        if rows:
+            _refuse_others(rows[0], first, path)
+        file.truncate(good_end)
+        results = ResultsFile(path, file, rows, good_end)
         if not rows:
-            return
-        first = rows[0]
-        if first.get("kind") != "protocol":
+            results.append(first)
+            sync_directory(path.parent)
+        yield results
+
+
+def _refuse_others(first: Row, ours: Row, path: Path) -> None:
+    if first.get("kind") != "protocol":
+        raise ResultsError(f"{path} is not a results file: its first line names no protocol. Give another --output.")
+    for name, what in (("fingerprint", "protocol"), ("code", "code")):
+        if first.get(name) != ours[name]:
             raise ResultsError(
-                f"{self.path} is not a results file: its first line names no protocol. Give another --output."
+                f"{path} holds results of the protocol {first['name']!r} ({first['fingerprint']}), code "
+                f"{first.get('code', 'unknown')}; this run has {ours['name']!r} ({ours['fingerprint']}), code "
+                f"{ours['code']}. Results of another {what} do not mix with these. Give another --output, or delete "
+                "the file."
             )
-        if first["fingerprint"] != self.protocol.fingerprint:
-            raise ResultsError(
-                f"{self.path} holds results of the protocol {first['name']!r} ({first['fingerprint']}); this run has "
-                f"{self.protocol.name!r} ({self.protocol.fingerprint}), and their results do not mix. Give another "
-                "--output, or delete the file."
-            )
+
+
+@cache
+def code_hash() -> str:
+    """Return a digest of all code that computes results, with the versions of this package and of those it builds on.
+
+    What only shows results is left out, so that a better page needs no new run.
+    """
+    root = Path(__file__).parents[1]
+    digest = hashlib.sha256(json.dumps(_versions(), sort_keys=True).encode())
+    for path in sorted(root.rglob("*.py")):
+        name = path.relative_to(root)
+        is_used = name.stem in COMPUTE if name.parts[0] == "experiments" else name.parts[0] not in ONLY_SHOW
+        if is_used:
+            digest.update(name.as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _versions() -> dict[str, str]:
+    return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 
 def facts_of_this_run() -> Row:
     """Return date, versions and machine."""
-    return {
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "versions": {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}},
-        "machine": f"{_processor()}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}",
-    }
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or "unknown processor"
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    processor = names[0] if names else platform.processor() or "unknown processor"
+    machine = f"{processor}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
+    return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "versions": _versions(), "machine": machine}
 
 
 def _whole_lines(path: Path) -> tuple[list[Row], int]:
     """Return the rows of a file and where the last whole one ends."""
-    if not path.exists():
-        return [], 0
-    content = path.read_bytes()
     rows: list[Row] = []
     end = 0
+    content = path.read_bytes() if path.exists() else b""
     for number, line in enumerate(content.splitlines(keepends=True), start=1):
-        is_last = end + len(line) == len(content)
+        if not line.endswith(b"\n"):
+            break
         try:
             row = json.loads(line)
-        except ValueError as error:
-            if is_last:
-                break
-            raise ResultsError(
-                f"Line {number} of {path} is not JSON ({error}). Delete that line, or the file."
-            ) from error
-        if is_last and not line.endswith(b"\n"):
-            break
-        if problem := _problem_of(row):
-            raise ResultsError(f"Line {number} of {path} {problem}. Delete that line, or the file.")
+            missing = FIELDS.get(row["kind"], FIELDS_OF_JOBS) - row.keys()
+        except (ValueError, TypeError, KeyError) as error:
+            raise ResultsError(f"Line {number} of {path} is no result: {error!r}. Delete it, or the file.") from error
+        if missing:
+            raise ResultsError(f"Line {number} of {path} has no {min(missing)!r}. Delete it, or the file.")
         rows.append(row)
         end += len(line)
     return rows, end
 
 
-def _problem_of(row: Any) -> str | None:
-    """Return what is wrong with a line: the fields that every reader of the file takes for granted."""
-    if not isinstance(row, dict):
-        return "is no JSON object"
-    kind = row.get("kind")
-    needed = FIELDS.get(kind, FIELDS_OF_JOBS) if isinstance(kind, str) else ("kind",)
-    missing = [name for name in needed if not isinstance(row.get(name), dict if name == "versions" else str)]
-    if missing:
-        return f"has no {missing[0]!r}"
-    if "status" in needed and row["status"] not in (DONE, FAILED):
-        return f"has the unknown status {row['status']!r:.40}"
-    return None
-
-
 def _lock(file: IO[bytes], path: Path) -> None:
     """Keep a second run from writing to the same file. Windows has no such lock and does without."""
-    try:
+    with contextlib.suppress(ImportError):
         import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        raise ResultsError(f"Another run is writing to {path}. Wait for it, or give another --output.") from error
+
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise ResultsError(f"Another run is writing to {path}. Wait for it, or give another --output.") from error

@@ -1,34 +1,39 @@
 """What the results file says, by method and setting: means over the splits, times, trees."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from collections.abc import Iterable
+from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
+
+from scipy.stats import gmean
 
 from margintree.class_tree import ClassTree
 from margintree.datasets import DATA_SETS
 from margintree.experiments.job import CURVE, PICTURES, SPLIT, TIME
-from margintree.experiments.methods import METHODS
+from margintree.experiments.methods import METHODS, READING
 from margintree.experiments.paper import SETTINGS
+from margintree.experiments.readings import READINGS
 from margintree.experiments.results import Results, Row
 
 Setting = tuple[str, str]
+# The ways to measure what a prediction costs; the first depends on no machine.
+MEASURES = {
+    "evaluations": "decision functions",
+    "predict": "µs of predict",
+    "compiled": "µs of single_instance()",
+}
 
 
 @dataclass(frozen=True)
 class CellSummary:
     """A method on a set with a kernel.
 
-    Accuracies are in %, ``row_seconds`` are seconds per prediction by the way of predicting, ``trees`` one per split.
+    Accuracies are in %, ``costs`` has for each measure what one prediction costs, ``trees`` one tree per split.
     """
 
-    method: str
-    setting: Setting
     accuracies: tuple[float, ...]
-    evaluations: float
     fit_seconds: float
-    row_seconds: dict[str, float]
+    costs: dict[str, float]
     parameters: dict[str, float]
     trees: tuple[ClassTree, ...]
     facts: Row
@@ -44,139 +49,80 @@ class CellSummary:
         return stdev(self.accuracies) if len(self.accuracies) > 1 else 0.0
 
 
-@dataclass(frozen=True)
-class CurvePoint:
-    """A point of Figure 2."""
-
-    n_classes: int
-    row_seconds: dict[str, float]
-    evaluations: float
-
-
-@dataclass(frozen=True)
-class Pictures:
-    """One picture per class, as base64 of its grey values row by row."""
-
-    setting: Setting
-    height: int
-    width: int
-    pictures: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class Summary:
     """All that tables, figures and claims need.
 
-    Parameters
-    ----------
-    results : Results
+    ``cells`` has a summary for each method and setting, ``settings`` the settings in the order of the paper without
+    readings, ``curves`` (Figure 2) the costs of a prediction for each method and number of classes, ``pictures``
+    (Figure 1) setting, height, width and the grey values of one picture per class.
     """
 
-    results: Results
-    cells: dict[tuple[str, Setting], CellSummary] = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, results: Results) -> None:
+        self.results = results
         rows: dict[tuple[str, Setting], dict[int, Row]] = {}
-        for row in self.results.of_kind(SPLIT):
-            cell = rows.setdefault((row["method"], _setting(row)), {})
-            # Rows of a cell that was tuned anew replace those with the old parameters.
-            if any(other["parameters"] != row["parameters"] for other in cell.values()):
-                cell.clear()
-            cell[row["number"]] = row
-        found = {place: self._cell(*place, [cell[n] for n in sorted(cell)]) for place, cell in rows.items()}
-        object.__setattr__(self, "cells", found)
+        for row in results.of_kind(SPLIT):
+            if row["method"] in METHODS:
+                cell = rows.setdefault((row["method"], _setting(row)), {})
+                # Rows of a cell that was tuned anew replace those with the old parameters.
+                if any(other["parameters"] != row["parameters"] for other in cell.values()):
+                    cell.clear()
+                cell[row["number"]] = row
+        times = {(row["method"], _setting(row)): row for row in results.of_kind(TIME)}
+        self.cells = {place: _cell(list(cell.values()), times.get(place)) for place, cell in rows.items()}
+        present = {setting for _, setting in self.cells if setting[0] not in READINGS}
+        self.settings = [s for s in SETTINGS if s in present] + sorted(present - set(SETTINGS), reverse=True)
+        self.curves: dict[str, dict[int, dict[str, float]]] = {}
+        for row in results.of_kind(CURVE):
+            if row["method"] in METHODS:
+                self.curves.setdefault(row["method"], {})[row["number"]] = _costs(row["evaluations"], row)
+                self.curve_setting = _setting(row)
+        self.pictures = next(({**row, "setting": _setting(row)} for row in results.of_kind(PICTURES)), None)
 
-    @cached_property
-    def methods(self) -> list[str]:
-        """Methods with results, in the order of the tables."""
+    def methods(self, *comparisons: str) -> list[str]:
+        """Return the methods with results in some comparisons, or in both, in the order of the tables."""
         present = {method for method, _ in self.cells}
-        return [name for name in METHODS if name in present]
+        found = [m for m in METHODS.values() if m.name in present and m.comparison != READING]
+        return [m.name for m in found if not comparisons or m.comparison in comparisons]
 
-    @cached_property
-    def settings(self) -> list[Setting]:
-        """Settings with results, the paper's first and in its order."""
-        present = list(dict.fromkeys(setting for _, setting in self.cells))
-        return [s for s in SETTINGS if s in present] + sorted((s for s in present if s not in SETTINGS), reverse=True)
-
-    def row(self, setting: Setting) -> dict[str, CellSummary]:
+    def row(self, setting: Setting, methods: Iterable[str] | None = None) -> dict[str, CellSummary]:
         """Return the cells of a setting by their methods."""
-        return {name: self.cells[name, setting] for name in self.methods if (name, setting) in self.cells}
+        names = self.methods() if methods is None else methods
+        return {name: self.cells[name, setting] for name in names if (name, setting) in self.cells}
 
-    @cached_property
-    def ways(self) -> list[str]:
-        """Ways of predicting one row that were timed, the fastest first."""
-        found = {way for cell in self.cells.values() for way in cell.row_seconds}
-        return [way for way in ("compiled", "predict") if way in found]
+    def overall(self, method: str, settings: Iterable[Setting]) -> tuple[float, float]:
+        """Return a method's mean accuracy over settings and the geometric mean of its decision functions."""
+        cells = [self.cells[method, setting] for setting in settings]
+        return fmean(c.mean for c in cells), float(gmean([c.costs["evaluations"] for c in cells]))
 
-    @cached_property
-    def common_way(self) -> str | None:
-        """The fastest way that every timed method has: times of different ways do not compare."""
-        timed = [cell.row_seconds for cell in self.cells.values() if cell.row_seconds]
-        return next((way for way in self.ways if all(way in seconds for seconds in timed)), None)
 
-    @cached_property
-    def curves(self) -> dict[str, list[CurvePoint]]:
-        """Figure 2: for each method its points in the order of the number of classes."""
-        found: dict[str, dict[int, CurvePoint]] = {}
-        for row in self.results.of_kind(CURVE):
-            point = CurvePoint(row["number"], row["row_seconds"], row["evaluations"])
-            found.setdefault(row["method"], {})[row["number"]] = point
-        return {m: [found[m][n] for n in sorted(found[m])] for m in METHODS if m in found}
+def _cell(rows: list[Row], time: Row | None) -> CellSummary:
+    rows.sort(key=lambda row: row["number"])
+    return CellSummary(
+        tuple(row["accuracy"] for row in rows),
+        fmean(row["fit_seconds"] for row in rows),
+        _costs(fmean(row["evaluations"] for row in rows), time),
+        rows[0]["parameters"],
+        tuple(ClassTree.from_newick(row["tree"]) for row in rows if "tree" in row),
+        {name: rows[0][name] for name in ("n_train", "n_test", "n_features", "n_classes")},
+    )
 
-    @cached_property
-    def curve_setting(self) -> Setting | None:
-        """The setting of Figure 2."""
-        return next((_setting(row) for row in self.results.of_kind(CURVE)), None)
 
-    @cached_property
-    def pictures(self) -> Pictures | None:
-        """The pictures of Figure 1."""
-        for row in self.results.of_kind(PICTURES):
-            return Pictures(_setting(row), row["height"], row["width"], tuple(row["pictures"]))
-        return None
+def _costs(evaluations: float, timed: Row | None) -> dict[str, float]:
+    seconds = timed["row_seconds"] if timed else {}
+    return {"evaluations": evaluations, **{way: 1e6 * seconds[way] for way in MEASURES if way in seconds}}
 
-    def _cell(self, method: str, setting: Setting, rows: Sequence[Row]) -> CellSummary:
-        times = [r for r in self.results.of_kind(TIME) if (r["method"], _setting(r)) == (method, setting)]
-        first = rows[0]
-        return CellSummary(
-            method,
-            setting,
-            tuple(row["accuracy"] for row in rows),
-            fmean(row["evaluations"] for row in rows),
-            fmean(row["fit_seconds"] for row in rows),
-            times[-1]["row_seconds"] if times else {},
-            first["parameters"],
-            tuple(ClassTree.from_newick(row["tree"]) for row in rows if "tree" in row),
-            {name: first[name] for name in ("n_train", "n_test", "n_features", "n_classes")},
-        )
+
+def _setting(row: dict[str, Any]) -> Setting:
+    return row["set"], row["kernel"]
 
 
 def set_title(data_set: str) -> str:
-    """Return a set's name as the paper writes it.
-
-    Examples
-    --------
-    >>> from margintree.experiments.summary import set_title
-    >>> set_title("caltech101"), set_title("digits")
-    ('Caltech 101', 'digits')
-    """
+    """Return a set's name as the paper writes it."""
     return DATA_SETS[data_set].title if data_set in DATA_SETS else data_set
 
 
-def kernel_title(kernel: str) -> str:
-    """Return a kernel's name as the paper writes it.
-
-    Examples
-    --------
-    >>> from margintree.experiments.summary import kernel_title
-    >>> kernel_title("rbf")
-    'Gaussian'
-    """
-    return {"rbf": "Gaussian", "linear": "linear"}.get(kernel, kernel)
-
-
 def setting_title(setting: Setting) -> str:
-    """Return set and kernel.
+    """Return set and kernel as the paper writes them.
 
     Examples
     --------
@@ -184,8 +130,7 @@ def setting_title(setting: Setting) -> str:
     >>> setting_title(("usps", "rbf"))
     'usps, Gaussian'
     """
-    return f"{set_title(setting[0])}, {kernel_title(setting[1])}"
+    return f"{set_title(setting[0])}, {KERNEL_TITLES[setting[1]]}"
 
 
-def _setting(row: dict[str, Any]) -> Setting:
-    return row["set"], row["kernel"]
+KERNEL_TITLES = {"rbf": "Gaussian", "linear": "linear"}

@@ -14,9 +14,10 @@ from margintree.solvers.solution import Array
 from margintree.splits.bounds import conclude, lower_bound
 from margintree.splits.node import NodeProblem, SplitResult, require_positive
 from margintree.splits.oracles import ORACLES
-from margintree.splits.rounding import kruskal_cut
+from margintree.splits.rounding import balanced_kruskal_cut, heaviest_plane, kruskal_cut
 
-CHOICES = {"oracle": tuple(ORACLES), "mkl": tuple(MKL_METHODS), "rounding": ("best", "kruskal")}
+ROUNDINGS = ("best", "kruskal", "balanced_kruskal", "heaviest_plane")
+CHOICES = {"oracle": tuple(ORACLES), "mkl": tuple(MKL_METHODS), "rounding": ROUNDINGS}
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,9 +61,11 @@ class RelaxationSplit:
         How the most violated labelling is found; "linf" is the paper's.
     mkl : {"closed_form", "simplemkl"}, default="closed_form"
         How the weights of the planes are learned; "simplemkl" is the paper's.
-    rounding : {"best", "kruskal"}, default="best"
+    rounding : {"best", "kruskal", "balanced_kruskal", "heaviest_plane"}, default="best"
         "best" solves the SVM of every plane with weight and of the Kruskal cut, and takes the lowest
-        feasible one. "kruskal" is the paper's: it takes the cut as it is, balanced or not.
+        feasible one. "kruskal" is the paper's: it takes the cut as it is, balanced or not. "balanced_kruskal" is
+        another reading of the paper: it cuts the spanning tree at the weakest edge whose cut meets the balance
+        constraint. "heaviest_plane" takes the plane with the largest weight, which always meets it.
     max_planes : int, default=50
         Cutting planes at most.
     tol : float, default=1e-2
@@ -130,10 +133,16 @@ class RelaxationSplit:
     def divide(self, node: NodeProblem) -> SplitResult:
         """Return the rounded solution of the relaxation, Algorithm 1 steps 3-8."""
         relaxation = self.relax(node)
-        labelling = kruskal_cut(relaxation.planes, relaxation.mu)
-        if self.rounding == "best":
-            labelling = self._best(node, relaxation, labelling)
-        return relaxation.added_to(conclude(node, labelling))
+        return relaxation.added_to(conclude(node, self._rounded(node, relaxation)))
+
+    def _rounded(self, node: NodeProblem, relaxation: Relaxation) -> Array:
+        planes, mu = relaxation.planes, relaxation.mu
+        if self.rounding == "heaviest_plane":
+            return heaviest_plane(planes, mu)
+        if self.rounding == "balanced_kruskal":
+            return balanced_kruskal_cut(node, planes, mu)
+        cut = kruskal_cut(planes, mu)
+        return cut if self.rounding == "kruskal" else self._best(node, relaxation, cut)
 
     def _best(self, node: NodeProblem, relaxation: Relaxation, cut: Array) -> Array:
         candidates = list(relaxation.planes[relaxation.mu > 0.0])
