@@ -25,7 +25,7 @@ from hashlib import sha256
 from typing import Any
 
 import numpy as np
-from campaign import memory_bytes
+from fuzzing import memory_bytes
 from sklearn.base import clone
 
 import margintree as mt
