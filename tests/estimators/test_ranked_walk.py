@@ -155,8 +155,8 @@ class SlowWalk:
             if abs(log_odds) > CLEARLY:
                 out.add(other if log_odds > 0.0 else one)
         self.n_struck_off += len(out)
-        parts = np.array([1.0 / (1.0 + odds_against[k]) for k in classes])
-        return parts / parts.sum(), n_asked
+        coupled = -np.log1p([odds_against[k] for k in classes])
+        return softmax(coupled + self.ranker.decider.path_weight * np.array(paths)), n_asked
 
     def finalists(self, row):
         """Return the finalists with their probabilities, best first, and the number of machines asked."""
@@ -266,9 +266,10 @@ def test_who_loses_clearly_is_not_compared_any_more(weights_of, kernel_decisions
 
 
 @pytest.mark.parametrize("case", LAYOUTS)
+@pytest.mark.parametrize("decide", ["pairs", "rest"])
 @pytest.mark.parametrize("path_weight", [0.5, 3.0])
-def test_the_path_has_its_weight_beside_machines_against_the_rest(weights_of, kernel_decisions, case, path_weight):
-    model, X = fitted(case, decide="rest", n_finalists=6, beam_gap=20.0)
+def test_the_path_has_its_weight_beside_the_machines(weights_of, kernel_decisions, case, decide, path_weight):
+    model, X = fitted(case, decide=decide, n_finalists=6, beam_gap=20.0)
     model._ranker = replace(model._ranker, decider=replace(model._ranker.decider, path_weight=path_weight))
     assert_as_slow(model, X, SlowWalk(model, X, weights_of, kernel_decisions))
 
