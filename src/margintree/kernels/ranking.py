@@ -275,10 +275,12 @@ def top(rows, first, last, forest, decider, width, gap, n_classes, n_finalists, 
     rows_, forest_, decider_ = pointers(rows), pointers(forest), pointers(decider)
     n_asked = classes.shape[1]
     size = max(n_finalists, n_asked)
-    work = workspace(rows_, first, last, forest_, 0 if width == 0 else max(width, n_asked), n_classes, size)
+    # Finalists may turn out less probable than others: so many of these are listed beside them.
+    n_more = min(n_classes, size + n_asked)
+    work = workspace(rows_, first, last, forest_, 0 if width == 0 else max(width, n_asked), n_classes, n_more)
     row_classes = np.empty(size, dtype=np.int64)
     row_scores = np.empty(size)
-    more = np.empty(size, dtype=np.int64), np.empty(size)
+    more = np.empty(n_more, dtype=np.int64), np.empty(n_more)
     for i in range(first, last):
         _, n_evaluations[i] = ranked(
             rows_, i, forest_, decider_, width, gap, n_finalists, n_asked, row_classes, row_scores, more, work

@@ -85,8 +85,9 @@ def best(row, n_features, forest, decider, width, gap, n_classes, n_finalists, n
     indptr = np.zeros(2, dtype=np.uint64)
     rows = as_rows(row, indptr)
     rows_, forest_, decider_ = pointers(rows), pointers(forest), pointers(decider)
-    work = workspace(rows_, 0, 1, forest_, 0 if width == 0 else max(width, n_asked), n_classes, size)
-    more = np.empty(size, dtype=np.int64), np.empty(size)
+    n_more = min(n_classes, size + n_asked)
+    work = workspace(rows_, 0, 1, forest_, 0 if width == 0 else max(width, n_asked), n_classes, n_more)
+    more = np.empty(n_more, dtype=np.int64), np.empty(n_more)
     ranked(rows_, 0, forest_, decider_, width, gap, n_finalists, n_asked, classes, scores, more, work)
     # The rows are read through pointers up to here, so their owner is still needed.
     n_asked += len(rows) - len(rows_) + np.int64(indptr[0])
