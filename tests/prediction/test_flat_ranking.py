@@ -110,6 +110,7 @@ def text():
 def model(text):
     """Return a model whose path has no weight."""
     fitted = MarginTreeClassifier(decide="rest", n_finalists=8, random_state=0).fit(*text)
+    fitted._ranker = replace(fitted._ranker, decider=replace(fitted._ranker.decider, path_weight=0.0))
     assert fitted._ranker.flat is not None
     return fitted
 
