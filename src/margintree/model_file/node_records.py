@@ -10,6 +10,7 @@ from margintree.model_file.sections import Input, Output
 from margintree.prediction.decider import KINDS
 from margintree.structures.grow import NodeRecord
 from margintree.training.decision import CandidateRecord
+from margintree.training.defaults import LOSSES
 
 NUMBERS = {float: np.float64, int: np.int64, bool: np.bool_}
 # A clock does not tell the same twice, and the same model is to give the same file.
@@ -20,6 +21,7 @@ COLUMNS = {
     if field.type in NUMBERS and field.name != NOT_STORED
 }
 SIDES = ("classes_left", "classes_right")
+CANDIDATE_WORDS = {"decide": KINDS, "loss": LOSSES}
 CANDIDATE_COLUMNS = {field.name: NUMBERS[field.type] for field in fields(CandidateRecord) if field.type in NUMBERS}
 
 
@@ -48,16 +50,22 @@ def take_records(source: Input, n_records: int, n_classes: int) -> list[NodeReco
 
 def put_candidates(out: Output, records: list[CandidateRecord]) -> None:
     """Store candidates column by column."""
-    out.array("decide", np.array([KINDS.index(record.decide) for record in records], dtype=np.int64))
+    for name, known in CANDIDATE_WORDS.items():
+        out.array(name, np.array([known.index(getattr(record, name)) for record in records], dtype=np.int64))
     for name, dtype in CANDIDATE_COLUMNS.items():
         out.array(name, np.array([getattr(record, name) for record in records], dtype=dtype))
 
 
 def take_candidates(source: Input) -> list[CandidateRecord]:
-    """Return the candidates."""
-    decide = [KINDS[number] for number in source.indices("decide", len(KINDS), None).tolist()]
-    columns = {name: source.array(name, dtype, len(decide)).tolist() for name, dtype in CANDIDATE_COLUMNS.items()}
+    """Return the candidates; what older files do not say of them is as usual."""
+    n_records = len(source.indices("decide", len(KINDS), None))
+    columns: dict[str, list[Any]] = {}
+    for name, known in CANDIDATE_WORDS.items():
+        if source.has(name):
+            columns[name] = [known[number] for number in source.indices(name, len(known), n_records).tolist()]
+    for name, dtype in CANDIDATE_COLUMNS.items():
+        if source.has(name) or name != "weighs_path":
+            columns[name] = source.array(name, dtype, n_records).tolist()
     return [
-        CandidateRecord(decide=one, **dict(zip(columns, values, strict=True)))
-        for one, *values in zip(decide, *columns.values(), strict=True)
+        CandidateRecord(**dict(zip(columns, values, strict=True))) for values in zip(*columns.values(), strict=True)
     ]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from margintree import kernels
 from margintree.solvers.linear_rows import layout
@@ -23,6 +24,6 @@ def row_keys(X: Any, *, pairwise: bool = False) -> Keys:
     if pairwise:
         kept = [np.unique(row) for row in X]
         return np.concatenate([kernels.row_keys.of_dense(row[None, :], False) for row in kept])
-    rows = layout(X)
+    rows = layout(sp.csr_array(X) if sp.issparse(X) else X)
     keys = kernels.row_keys.of_dense(rows[0], True) if len(rows) == 1 else kernels.row_keys.of_sparse(*rows)
     return np.asarray(keys)

@@ -11,6 +11,8 @@ import numpy as np
 
 from margintree.solvers.training_set import LinearTrainingSet, TrainingSet
 
+LOSSES = ("squared_hinge", "log")
+
 
 @dataclass(frozen=True)
 class Candidate:
