@@ -58,11 +58,12 @@ def put_candidates(out: Output, records: list[CandidateRecord]) -> None:
 
 def take_candidates(source: Input) -> list[CandidateRecord]:
     """Return the candidates; what older files do not say of them is as usual."""
-    n_records = len(source.indices("decide", len(KINDS), None))
     columns: dict[str, list[Any]] = {}
+    n_records = None
     for name, known in CANDIDATE_WORDS.items():
-        if source.has(name):
+        if name == "decide" or source.has(name):
             columns[name] = [known[number] for number in source.indices(name, len(known), n_records).tolist()]
+            n_records = len(columns[name])
     for name, dtype in CANDIDATE_COLUMNS.items():
         if source.has(name) or name != "weighs_path":
             columns[name] = source.array(name, dtype, n_records).tolist()
