@@ -64,8 +64,11 @@ def take_candidates(source: Input) -> list[CandidateRecord]:
         if name == "decide" or source.has(name):
             columns[name] = [known[number] for number in source.indices(name, len(known), n_records).tolist()]
             n_records = len(columns[name])
+    if source.has("path_weight"):
+        # Where paths had one of two weights, instead of one that is fitted.
+        columns["weighs_path"] = (source.array("path_weight", np.float64, n_records) > 0.0).tolist()
     for name, dtype in CANDIDATE_COLUMNS.items():
-        if source.has(name) or name != "weighs_path":
+        if name not in columns:
             columns[name] = source.array(name, dtype, n_records).tolist()
     return [
         CandidateRecord(**dict(zip(columns, values, strict=True))) for values in zip(*columns.values(), strict=True)
