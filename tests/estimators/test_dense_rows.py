@@ -70,6 +70,18 @@ def test_the_order_of_the_rows_plays_no_part(monkeypatch, copied_values, is_spar
     np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
 
 
+@pytest.mark.parametrize("is_sparse", [False, True], ids=["dense", "sparse"])
+def test_the_defaults_give_the_same_model_for_every_seed(is_sparse):
+    random = np.random.default_rng(1)
+    X, y = random.normal(size=(600, 300)), np.arange(600) % 20
+    X[np.arange(600), y] += 2.0
+    X[np.abs(X) < 1.0] = 0.0
+    X = sp.csr_array(X) if is_sparse else X
+    one, other = (MarginTreeClassifier(random_state=seed).fit(X, y) for seed in (0, 1))
+    assert one.tree_ == other.tree_
+    np.testing.assert_array_equal(one.predict_proba(X), other.predict_proba(X))
+
+
 @pytest.mark.filterwarnings("ignore:.* nodes stopped")
 def test_logistic_regression_that_ends_too_early_is_warned_of(monkeypatch):
     logistic = replace(defaults.LOGISTIC[1], n_finalists=8)

@@ -23,7 +23,7 @@ from margintree.prediction.decider import KINDS
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.ranker import Ranker
-from margintree.solvers.training_set import COPIED_VALUES, MOST_DENSE_FEATURES
+from margintree.solvers.training_set import COPIED_VALUES, MOST_DENSE_FEATURES, SOLVER_SEED
 from margintree.splits import SPLITS, RandomSplit, Split
 from margintree.splits.given_tree import GivenTreeSplit
 from margintree.structures.given_tree import GivenTree, class_tree_of
@@ -112,8 +112,8 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
     n_jobs : int or None, default=None
         Threads that work on nodes in ``fit`` and on rows in ``predict``. The result is the same for any number.
     random_state : int, RandomState or None, default=None
-        Steers the order of coordinate descent, splits that draw at random, and the halves of the rows by which trees
-        beyond the first choose their structure. Folds do not depend on it.
+        Steers splits that draw at random ("random", "centroid"), and the halves of the rows by which trees beyond the
+        first choose their structure. Everything else is the same for every value.
     verbose : int, default=0
         Print a line per node.
 
@@ -262,8 +262,8 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
                 class_names=data.classes,
                 keep=lambda machine: as_kept(machine, training_set, self.prune),
             )
-            trainer = Trainer(training_set, self.tol, self.max_iter, seed)
-            self._store([grown, *self._more_trees(trainer, data)], trainer, data)
+            trainer = Trainer(training_set, self.tol, self.max_iter, SOLVER_SEED)
+            self._store([grown, *self._more_trees(trainer, data, seed)], trainer, data)
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         self.node_records_, self.n_iter_ = grown.records, max(record.n_iter for record in grown.records)
         return self
@@ -339,12 +339,12 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
                 "Set walk='beam', or leave decide at 'auto'."
             )
 
-    def _more_trees(self, trainer: Trainer, data: TrainingData) -> list[GrownTree]:
+    def _more_trees(self, trainer: Trainer, data: TrainingData, seed: int) -> list[GrownTree]:
         """Grow the trees beyond the first on half of the rows each, and train their machines on all rows."""
         trees: list[GrownTree] = []
         split = self._split_object()
         for number in range(1, self.n_trees):
-            half = half_of_the_rows(trainer.training_set, trainer.seed, number)
+            half = half_of_the_rows(trainer.training_set, seed, number)
             grown = grow(
                 half,
                 split,
@@ -352,7 +352,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
                 tol=self.tol,
                 max_iter=self.max_iter,
                 # A split that looks at no row would draw the same tree again.
-                seed=trainer.seed + number if isinstance(split, RandomSplit) else trainer.seed,
+                seed=seed + number if isinstance(split, RandomSplit) else seed,
                 n_threads=self._n_threads(),
                 class_names=data.classes,
             )

@@ -23,6 +23,8 @@ from margintree.worker_threads import give_up_if_abandoned
 
 Index = npt.NDArray[np.int64]
 
+# Of the order in which coordinate descent takes the rows: a model of max margin does not depend on a draw.
+SOLVER_SEED = 0
 # Nodes have copies of their rows, in double precision, while the whole dense matrix has at most so many values.
 COPIED_VALUES = 2**22
 # Values of dense rows that are copied at a time.

@@ -11,6 +11,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from margintree.solvers.node_rows import Matrix
 from margintree.solvers.solution import Array
+from margintree.solvers.training_set import SOLVER_SEED
 from margintree.splits.node import NodeProblem
 
 # Up to this many classes the matrix of inner products is small enough for a full decomposition.
@@ -18,7 +19,7 @@ DENSE_CLASSES = 128
 TWO_MEANS_ROUNDS = 20
 
 
-def principal_scores(means: Matrix, sizes: Array, n_directions: int, seed: int) -> Array:
+def principal_scores(means: Matrix, sizes: Array, n_directions: int) -> Array:
     """Return the classes' coordinates along the leading principal directions, one row per direction.
 
     The classes are weighted by their sizes and centred.
@@ -42,12 +43,13 @@ def principal_scores(means: Matrix, sizes: Array, n_directions: int, seed: int) 
             return np.asarray(root * (means @ direction - centre @ direction))
 
         operator = LinearOperator((n_classes, n_classes), matvec=weighted_gram, dtype=np.float64)
-        start = np.random.default_rng(seed).standard_normal(n_classes)
+        random = np.random.default_rng(SOLVER_SEED)
+        start = random.standard_normal(n_classes)
         try:
             _, vectors = eigsh(operator, k=n_directions, v0=start, tol=1e-2, which="LA")
         except ArpackError:
             # Class means that coincide have no directions; any order of the classes is as good.
-            vectors = np.random.default_rng(seed).standard_normal((n_classes, n_directions))
+            vectors = random.standard_normal((n_classes, n_directions))
         vectors = vectors[:, ::-1]
     return np.asarray((vectors / root[:, None]).T)
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from margintree.class_tree import ClassTree
 from margintree.solvers.classifier import NodeClassifier
-from margintree.solvers.training_set import TrainingSet
+from margintree.solvers.training_set import SOLVER_SEED, TrainingSet
 from margintree.splits.node import NodeProblem, Split, SplitResult
 from margintree.structures.executors import Executor, executor_for
 
@@ -168,7 +168,7 @@ def _split_node(
     training_set: TrainingSet, split: Split, task: _Task, balance: float, tol: float, max_iter: int
 ) -> _Done:
     began = time.perf_counter()
-    rows = training_set.node_rows(task.classes, task.seed)
+    rows = training_set.node_rows(task.classes, SOLVER_SEED)
     node = NodeProblem(
         rows,
         training_set.sizes[task.classes],
