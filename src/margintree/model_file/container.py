@@ -39,6 +39,7 @@ LARGEST_HEADER, MOST_CONTAINERS = 2**23, 2**18
 ALIGNMENT = 64
 MOST_DIMENSIONS = 2
 MOST_TRUTH_VALUES = 2**25
+NO_MODEL = "it is no model file of margintree, which is what save_model and the command margintree fit write"
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +97,7 @@ def buffer_of(path: Path, *, is_mapped: bool) -> Buffer:
         raise ModelFileError("it is no regular file")
     with path.open("rb") as stream:
         if os.fstat(stream.fileno()).st_size < 8:
-            raise ModelFileError("it is shorter than 8 bytes")
+            raise ModelFileError(NO_MODEL)
         mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         if is_mapped:
             return mapped
@@ -112,7 +113,11 @@ def parse(buffer: Buffer) -> Contents:
     """Return what the bytes hold, after checking that arrays fill the file without gap or overlap."""
     length = int.from_bytes(buffer[:8], "little")
     if length > min(LARGEST_HEADER, len(buffer) - 8):
-        raise ModelFileError(f"its header claims {length} bytes of {len(buffer)}")
+        if buffer[8:10] != b'{"':
+            raise ModelFileError(NO_MODEL)
+        raise ModelFileError(
+            f"its header claims {length} bytes of {len(buffer)}; the file is damaged or was not copied as a whole"
+        )
     header = parse_json(buffer[8 : 8 + length], "header")
     metadata = header.get("__metadata__")
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):

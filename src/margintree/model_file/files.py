@@ -148,7 +148,7 @@ def load_model(path: str | os.PathLike[str], mmap: bool = True, verify: bool = F
 def _format_of(contents: Contents) -> int:
     text = contents.metadata.get(FORMAT_KEY, "")
     if re.fullmatch("[1-9][0-9]{0,5}", text) is None:
-        raise ModelFileError("it is no model file of margintree")
+        raise ModelFileError(container.NO_MODEL)
     if int(text) > max(READERS):
         raise ModelFileError(
             f"it has format {text}, and margintree {version('margintree')} reads formats up to {max(READERS)}; upgrade "
