@@ -56,11 +56,19 @@ FormatOption = Annotated[
     ),
 ]
 LabelOption = Annotated[
-    str | None, typer.Option(help="Name of the CSV column with the labels. Without it, the first column.")
+    str | None,
+    typer.Option(
+        help="Column of the labels in a CSV file: its name, or its number; 1 is the first, -1 the last. "
+        "Default: as in the fit; in a fit, the first."
+    ),
 ]
 OneBasedOption = Annotated[
-    bool,
-    typer.Option("--one-based", help="svmlight columns count from 1. Without it they are taken as they stand."),
+    bool | None,
+    typer.Option(
+        "--one-based/--zero-based",
+        help="Whether svmlight columns count from 1 or from 0. "
+        "Default: as in the fit; in a fit, from 1 if no row has a column 0.",
+    ),
 ]
 
 
@@ -115,7 +123,7 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same rows, same model.")] = 0,
     jobs: JobsOption = None,
     label: LabelOption = None,
-    one_based: OneBasedOption = False,
+    one_based: OneBasedOption = None,
     file_format: FormatOption = Format.AUTO,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the accuracy.")] = False,
 ) -> None:
@@ -130,7 +138,7 @@ def fit(
     Exit code: 0 if the model is saved, 1 if the rows cannot be used, 2 if the command line is wrong.
     """
     from margintree.cli.fit import FitJob, run_fit
-    from margintree.cli.row_files import RowFormat
+    from margintree.cli.row_format import RowFormat
 
     parameters = {
         "kernel": kernel.value,
@@ -159,7 +167,7 @@ def predict(
     proba: Annotated[bool, typer.Option("--proba", help="The probability of every class.")] = False,
     jobs: JobsOption = None,
     label: LabelOption = None,
-    one_based: OneBasedOption = False,
+    one_based: OneBasedOption = None,
     file_format: FormatOption = Format.AUTO,
 ) -> None:
     """Classify the rows of a file: one label per line, in their order.
@@ -175,7 +183,7 @@ def predict(
     if top_k is not None and proba:
         raise typer.BadParameter("--top-k and --proba are two results; ask for one.")
     from margintree.cli.predict import run_predict
-    from margintree.cli.row_files import RowFormat
+    from margintree.cli.row_format import RowFormat
 
     how = RowFormat(file_format.value, label, one_based)
     run_predict(model, data, output, how=how, top_k=top_k, proba=proba, jobs=jobs)
@@ -193,7 +201,7 @@ def show(
         Path | None, typer.Option(help="With --html: rows to show in the page, with labels for accuracies.")
     ] = None,
     label: LabelOption = None,
-    one_based: OneBasedOption = False,
+    one_based: OneBasedOption = None,
     file_format: FormatOption = Format.AUTO,
 ) -> None:
     """Print what a model file holds: parameters, sizes, and the tree over the classes.
@@ -215,7 +223,7 @@ def show(
 
         run_show(model, depth=depth, verify=verify)
         return
-    from margintree.cli.row_files import RowFormat
+    from margintree.cli.row_format import RowFormat
     from margintree.cli.show import run_show_page
 
     run_show_page(model, html, rows, how=RowFormat(file_format.value, label, one_based), verify=verify)
@@ -233,7 +241,7 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw it to this file, too: .png, .svg or .pdf.")] = None,
     label: LabelOption = None,
-    one_based: OneBasedOption = False,
+    one_based: OneBasedOption = None,
     file_format: FormatOption = Format.AUTO,
 ) -> None:
     """Explain the prediction of one row: its path, what was given up on it, and what decided in the end.
@@ -243,7 +251,7 @@ def explain(
     Exit code: 0, 1 if the model or the rows cannot be used, 2 if the command line is wrong.
     """
     from margintree.cli.explain import run_explain
-    from margintree.cli.row_files import RowFormat
+    from margintree.cli.row_format import RowFormat
 
     how = RowFormat(file_format.value, label, one_based)
     run_explain(model, data, row, how=how, feature_names=feature_names, n_features=features, as_json=as_json, plot=plot)

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from margintree.cli.reporting import reported, terminal
-from margintree.cli.row_files import RowFileError, RowFormat, read_rows
+from margintree.cli.row_files import read_rows
+from margintree.cli.row_format import RowFileError, RowFormat
 from margintree.inspection import explain
 from margintree.model_file.files import load_model
 from margintree.storage import check_writable, replacing

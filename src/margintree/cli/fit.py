@@ -3,7 +3,7 @@
 import copy
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from sklearn.utils._param_validation import InvalidParameterError
 
 from margintree.cli.reporting import reported, shown, terminal
-from margintree.cli.row_files import RowFormat, read_rows
+from margintree.cli.row_files import read_rows
+from margintree.cli.row_format import RowFormat
 from margintree.estimators.margin_tree import MarginTreeClassifier
 from margintree.model_file.files import save_model
 from margintree.storage import check_writable
@@ -44,11 +45,15 @@ def run_fit(job: FitJob) -> None:
         assert rows.labels is not None
         n_classes = len(np.unique(rows.labels))
         console.print(f"{shown(job.train)}: {rows.X.shape[0]} rows, {rows.X.shape[1]} columns, {n_classes} classes")
+        if rows.fitted.one_based and job.how.one_based is None:
+            console.print("Its columns count from 1. If column 0 is only empty, say --zero-based.")
         estimator = MarginTreeClassifier(**job.parameters)
         # Read before the fit: a wrong name should not cost one.
         test = None
         if job.test is not None:
-            test = read_rows(job.test, job.how, rows.X.shape[1]).in_order_of(rows.names, job.test)
+            test = read_rows(job.test, replace(job.how, fitted=rows.fitted), rows.X.shape[1]).in_order_of(
+                rows.names, job.test
+            )
         began = time.perf_counter()
         try:
             with _NodeBar(console, estimator, n_classes - 1):

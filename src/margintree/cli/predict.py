@@ -10,7 +10,8 @@ import numpy as np
 
 from margintree.cli.fit import share_right
 from margintree.cli.reporting import reported, terminal
-from margintree.cli.row_files import RowFormat, read_rows
+from margintree.cli.row_files import read_rows
+from margintree.cli.row_format import RowFormat
 from margintree.model_file.files import load_model
 from margintree.storage import check_writable, replacing
 

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from margintree.cli.reporting import printable, reported, shown, terminal
-from margintree.cli.row_files import RowFormat, Rows, read_rows
+from margintree.cli.row_files import read_rows
+from margintree.cli.row_format import RowFormat, Rows
 from margintree.inspection.page import export_html
 from margintree.model_file.files import load_model
 from margintree.storage import check_writable
