@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from sklearn.utils._param_validation import InvalidParameterError
 
+from margintree.cli.model_rows import metadata_of
 from margintree.cli.reporting import reported, shown, terminal
 from margintree.cli.row_files import read_rows
 from margintree.cli.row_format import RowFormat
@@ -62,7 +63,7 @@ def run_fit(job: FitJob) -> None:
             # An option out of its range is a matter of the command line, not of the rows.
             raise typer.BadParameter(str(error)) from error
         seconds = time.perf_counter() - began
-        save_model(named(estimator, rows.names), job.model)
+        save_model(named(estimator, rows.names), job.model, metadata=metadata_of(rows))
         size = job.model.stat().st_size
         console.print(
             f"{shown(job.model)}: depth {estimator.tree_.max_depth}, {size:,} bytes, fitted in {seconds:.1f} s"

@@ -58,7 +58,7 @@ class FittedFormat:
     def from_dict(cls, values: dict[str, Any]) -> "FittedFormat":
         """Return what a model file has kept, if it is sound."""
         is_sound = values.keys() == cls("csv").to_dict().keys()
-        is_sound = is_sound and isinstance(values["kind"], str) and isinstance(values["one_based"], bool)
+        is_sound = is_sound and values["kind"] in KINDS and isinstance(values["one_based"], bool)
         is_sound = is_sound and isinstance(values["label"], str | None)
         if not is_sound or not (values["column"] is None or (type(values["column"]) is int and values["column"] >= 0)):
             raise ModelFileError("what it says of the rows it was fitted on is damaged")
