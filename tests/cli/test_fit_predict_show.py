@@ -18,8 +18,8 @@ from margintree.cli.app import app
 from margintree.cli.model_rows import METADATA_KEY
 
 
-def run(*arguments):
-    done = CliRunner().invoke(app, [str(a) for a in arguments])
+def run(*arguments, rows=None):
+    done = CliRunner().invoke(app, [str(a) for a in arguments], input=rows)
     # Anything but an exit on purpose would be a traceback in a terminal.
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
     return done
@@ -163,6 +163,21 @@ def test_predict_explain_and_show_remember_the_column_of_the_label_and_the_forma
     assert page.exit_code == 0, page.output
 
 
+@pytest.mark.parametrize("kind", ["csv", "svm"])
+def test_a_dash_is_standard_input(iris, tmp_path, kind):
+    train, test = ((iris / f"{part}.{kind}").read_bytes() for part in ("train", "test"))
+    options = ("--format", "csv", "--label", "species") if kind == "csv" else ("--format", "svmlight")
+    refused = run("fit", "-", "-o", tmp_path / "m", rows=train)
+    assert (refused.exit_code, "Say --format svmlight or --format csv" in refused.stderr) == (1, True)
+    fitted = run("fit", "-", *options, "-o", tmp_path / "m", rows=train)
+    assert fitted.exit_code == 0, fitted.output
+    done = run("predict", tmp_path / "m", "-", rows=test)
+    assert (done.exit_code, done.output) == (0, run("predict", tmp_path / "m", iris / f"test.{kind}").output)
+    assert run("explain", tmp_path / "m", "-", rows=test).exit_code == 0
+    empty = run("predict", tmp_path / "m", "-", rows=b"")
+    assert (empty.exit_code, "standard input holds no rows" in empty.stderr) == (1, True)
+
+
 def test_a_fit_on_names_helps_to_read_rows_without_them_and_without_labels(iris, tmp_path):
     run("fit", iris / "train.csv", "--label", "species", "-o", tmp_path / "m")
     expected = run("predict", tmp_path / "m", iris / "test.csv")
@@ -280,6 +295,7 @@ def test_a_command_line_that_makes_no_sense_gives_exit_code_2(iris, tmp_path):
         ("fit", iris / "train.svm", "-o", tmp_path / "m", "--jobs", 0),
         ("predict", iris / "model", iris / "test.svm", "--jobs", 0),
         ("predict", iris / "model"),
+        ("fit", "-", "--test", "-", "--format", "csv", "-o", tmp_path / "m"),
         ("predict", iris / "model", iris / "test.svm", "--top-k", 0),
         ("predict", iris / "model", iris / "test.svm", "--top-k", 2, "--proba"),
         ("show",),
@@ -307,6 +323,10 @@ def test_a_real_process_has_the_exit_codes_and_no_traceback(iris, tmp_path):
         output, errors = shown.communicate()
         assert (shown.returncode, errors) == (0, "")
         assert "MarginTreeClassifier" in output
+    with margintree("predict", iris / "model", "-", stdin=subprocess.PIPE) as piped:
+        output, errors = piped.communicate((iris / "test.svm").read_text())
+        assert (piped.returncode, len(output.split())) == (0, 50)
+        assert errors.startswith("accuracy ")
     (tmp_path / "bad").write_bytes(b"\xff\0\n1 2:")
     with margintree("predict", iris / "model", tmp_path / "bad") as refused:
         output, errors = refused.communicate()

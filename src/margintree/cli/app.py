@@ -52,7 +52,9 @@ class Format(StrEnum):
 FormatOption = Annotated[
     Format,
     typer.Option(
-        "--format", help="Kind of file. auto: .csv and .tsv are CSV, others svmlight; .gz and .bz2 are unpacked."
+        "--format",
+        help="Kind of file. auto: by its name (.csv, .tsv, .svm), else as in the fit, else svmlight; "
+        ".gz and .bz2 are unpacked.",
     ),
 ]
 LabelOption = Annotated[
@@ -110,7 +112,7 @@ def demo(
 
 @app.command()
 def fit(
-    train: Annotated[Path, typer.Argument(help="Rows to learn from: svmlight or CSV.")],
+    train: Annotated[Path, typer.Argument(help="Rows to learn from: svmlight or CSV; - is standard input.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     test: Annotated[Path | None, typer.Option(help="Rows to test on; prints their accuracy.")] = None,
     kernel: Annotated[Kernel, typer.Option(help="Kernel of the machines.")] = Kernel.LINEAR,
@@ -130,13 +132,17 @@ def fit(
     """Learn a tree over the classes of a file of rows, and save it.
 
     A line of an svmlight file is a label and the columns that are not zero: 3 1:0.5 7:2. A CSV file has a row per line,
-    its label in the first column or in the one that --label names; a line of names is recognised. Files that end in .gz
-    or .bz2 are unpacked.
+    its label in the first column or in the one that --label gives; a line of names is recognised. Files that end in .gz
+    or .bz2 are unpacked. The model remembers the column of the labels and the kind of file.
 
     Example: margintree fit letter.bz2 --test letter.t.bz2 -C 10 -o letter.margintree
 
+    Example: margintree fit wine.csv --label -1 -o wine.margintree
+
     Exit code: 0 if the model is saved, 1 if the rows cannot be used, 2 if the command line is wrong.
     """
+    if train == test == Path("-"):
+        raise typer.BadParameter("Standard input can be read once: as the rows to learn from, or as --test.")
     from margintree.cli.fit import FitJob, run_fit
     from margintree.cli.row_format import RowFormat
 
@@ -157,7 +163,7 @@ def fit(
 @app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file of margintree fit or margintree.save_model.")],
-    data: Annotated[Path, typer.Argument(help="Rows to classify: svmlight or CSV.")],
+    data: Annotated[Path, typer.Argument(help="Rows to classify: svmlight or CSV; - is standard input.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File for the result. Default: print it.")
     ] = None,
@@ -173,10 +179,12 @@ def predict(
     """Classify the rows of a file: one label per line, in their order.
 
     With --top-k or --proba the result is CSV with a line of names. Columns that an svmlight file leaves out are zero;
-    those that the model does not know are left out. A CSV file may have a first column of labels or not. Where there
-    are labels, their accuracy is printed to standard error.
+    those that the model does not know are left out. A CSV file may have a column of labels, where the one of the fit
+    had it, or none. Where there are labels, their accuracy is printed to standard error.
 
     Example: margintree predict letter.margintree letter.t.bz2 --top-k 3 -o best.csv
+
+    Example: head wine.csv | margintree predict wine.margintree -
 
     Exit code: 0 if all rows are classified, 1 if the model or the rows cannot be used, 2 if the command line is wrong.
     """
@@ -232,7 +240,7 @@ def show(
 @app.command()
 def explain(
     model: Annotated[Path, typer.Argument(help="Model file of margintree fit or margintree.save_model.")],
-    data: Annotated[Path, typer.Argument(help="Rows: svmlight or CSV.")],
+    data: Annotated[Path, typer.Argument(help="Rows: svmlight or CSV; - is standard input.")],
     row: Annotated[int, typer.Option(min=1, help="Which row to explain; the first is 1.")] = 1,
     features: Annotated[int, typer.Option(min=0, help="Features to list for each side (linear kernel).")] = 5,
     feature_names: Annotated[
