@@ -196,7 +196,7 @@ def test_svmlight_columns_that_start_at_one_are_noticed_and_remembered(iris, tmp
         (tmp_path / part).write_text("\n".join(moved))
     fitted = run("fit", tmp_path / "train", "--test", tmp_path / "test", "-C", 10, "-o", tmp_path / "m")
     assert "100 rows, 4 columns, 3 classes" in fitted.stderr
-    assert "Its columns count from 1" in fitted.stderr
+    assert "columns are taken to count from 1" in fitted.stderr
     assert (
         run("predict", tmp_path / "m", tmp_path / "test").output
         == run("predict", iris / "model", iris / "test.svm").output
