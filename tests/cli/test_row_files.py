@@ -157,7 +157,7 @@ def test_a_csv_file_takes_little_more_memory_than_its_numbers(tmp_path):
 
 
 def test_an_option_for_the_other_kind_of_file_is_refused(tmp_path):
-    with pytest.raises(RowFileError, match=r"--label names a column of a CSV file.*--format csv"):
+    with pytest.raises(RowFileError, match=r"--label names a column of a CSV or Parquet file.*--format csv"):
         read_rows(written(tmp_path, "rows", "1 1:2\n"), RowFormat(label="kind"))
     with pytest.raises(RowFileError, match="--one-based is for svmlight"):
         read_rows(written(tmp_path, "rows.csv", CSV), RowFormat(one_based=True))

@@ -47,20 +47,21 @@ class Format(StrEnum):
     AUTO = "auto"
     SVMLIGHT = "svmlight"
     CSV = "csv"
+    PARQUET = "parquet"
 
 
 FormatOption = Annotated[
     Format,
     typer.Option(
         "--format",
-        help="Kind of file. auto: by its name (.csv, .tsv, .svm), else as in the fit, else svmlight; "
+        help="Kind of file. auto: by its name (.csv, .tsv, .svm, .parquet), else as in the fit, else svmlight; "
         ".gz and .bz2 are unpacked.",
     ),
 ]
 LabelOption = Annotated[
     str | None,
     typer.Option(
-        help="Column of the labels in a CSV file: its name, or its number; 1 is the first, -1 the last. "
+        help="Column of the labels in a CSV or Parquet file: its name, or its number; 1 is the first, -1 the last. "
         "Default: as in the fit; in a fit, the first."
     ),
 ]
@@ -112,7 +113,7 @@ def demo(
 
 @app.command()
 def fit(
-    train: Annotated[Path, typer.Argument(help="Rows to learn from: svmlight or CSV; - is standard input.")],
+    train: Annotated[Path, typer.Argument(help="Rows to learn from: svmlight, CSV or Parquet; - is standard input.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     test: Annotated[Path | None, typer.Option(help="Rows to test on; prints their accuracy.")] = None,
     kernel: Annotated[Kernel, typer.Option(help="Kernel of the machines.")] = Kernel.LINEAR,
@@ -133,7 +134,8 @@ def fit(
 
     A line of an svmlight file is a label and the columns that are not zero: 3 1:0.5 7:2. A CSV file has a row per line,
     its label in the first column or in the one that --label gives; a line of names is recognised. Files that end in .gz
-    or .bz2 are unpacked. The model remembers the column of the labels and the kind of file.
+    or .bz2 are unpacked; Parquet files need pyarrow (extra parquet). The model remembers the column of the labels and
+    the kind of file.
 
     Example: margintree fit letter.bz2 --test letter.t.bz2 -C 10 -o letter.margintree
 
@@ -163,7 +165,7 @@ def fit(
 @app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file of margintree fit or margintree.save_model.")],
-    data: Annotated[Path, typer.Argument(help="Rows to classify: svmlight or CSV; - is standard input.")],
+    data: Annotated[Path, typer.Argument(help="Rows to classify: svmlight, CSV or Parquet; - is standard input.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File for the result. Default: print it.")
     ] = None,
@@ -240,7 +242,7 @@ def show(
 @app.command()
 def explain(
     model: Annotated[Path, typer.Argument(help="Model file of margintree fit or margintree.save_model.")],
-    data: Annotated[Path, typer.Argument(help="Rows: svmlight or CSV; - is standard input.")],
+    data: Annotated[Path, typer.Argument(help="Rows: svmlight, CSV or Parquet; - is standard input.")],
     row: Annotated[int, typer.Option(min=1, help="Which row to explain; the first is 1.")] = 1,
     features: Annotated[int, typer.Option(min=0, help="Features to list for each side (linear kernel).")] = 5,
     feature_names: Annotated[

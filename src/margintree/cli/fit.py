@@ -45,7 +45,7 @@ def run_fit(job: FitJob) -> None:
         n_classes = len(np.unique(rows.labels))
         console.print(f"{shown(job.train)}: {rows.X.shape[0]} rows, {rows.X.shape[1]} columns, {n_classes} classes")
         if rows.fitted.one_based and job.how.one_based is None:
-            console.print("No row has a column 0, so columns are taken to count from 1. If they count from 0, say --zero-based.")
+            console.print("No row has a column 0: columns are taken to count from 1. If they do not, say --zero-based.")
         estimator = MarginTreeClassifier(**job.parameters, verbose=int(console.is_terminal and not job.is_quiet))
         # Read before the fit: a wrong name should not cost one.
         test = None

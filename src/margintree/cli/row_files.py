@@ -1,4 +1,4 @@
-"""Rows with labels from a file that a user names, or from standard input: svmlight or CSV, plain or compressed."""
+"""Rows with labels from a file or from standard input: svmlight, CSV or Parquet, plain or compressed."""
 
 import bz2
 import csv
@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_svmlight_file
 
 from margintree.cli.csv_rows import read_csv
+from margintree.cli.parquet_rows import read_parquet
 from margintree.cli.row_format import KINDS, STANDARD_INPUT, FittedFormat, RowFileError, RowFormat, Rows
 
 # Solvers have arrays as long as the rows are wide, so one absurd column number would take all memory.
@@ -69,7 +70,9 @@ def read_rows(path: Path, how: RowFormat, n_features: int | None = None) -> Rows
 def _check_options(path: Path, how: RowFormat) -> None:
     """Refuse an option that would be passed over in silence."""
     if how.label is not None and how.name == "svmlight":
-        raise RowFileError(f"--label names a column of a CSV file, and {path} is read as svmlight. Say --format csv.")
+        raise RowFileError(
+            f"--label names a column of a CSV or Parquet file, and {path} is read as svmlight. Say --format csv."
+        )
     if how.one_based is not None and how.name != "svmlight":
         option = "--one-based" if how.one_based else "--zero-based"
         raise RowFileError(f"{option} is for svmlight columns, and {path} is read as {how.name}. Leave it out.")
@@ -149,4 +152,4 @@ def _counts_from_one(X: Any, path: Path, how: RowFormat, n_features: int | None)
     return one_based
 
 
-READERS = {"svmlight": _read_svmlight, "csv": read_csv}
+READERS = {"svmlight": _read_svmlight, "csv": read_csv, "parquet": read_parquet}

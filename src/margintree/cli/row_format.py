@@ -18,8 +18,9 @@ KIND_OF_ENDING = {
     ".svm": "svmlight",
     ".svmlight": "svmlight",
     ".libsvm": "svmlight",
+    ".parquet": "parquet",
 }
-KINDS = ("svmlight", "csv")
+KINDS = ("svmlight", "csv", "parquet")
 # Labels are stored as wide as the longest; names of classes that are this much longer than the others are no names.
 LABEL_CHARACTERS, LARGEST_LABEL_SHARE = 2**24, 16
 # Whole numbers that nobody has called labels are taken for a feature if they have more values than this.
@@ -36,7 +37,7 @@ class FittedFormat:
 
     Attributes
     ----------
-    kind : {"svmlight", "csv"}
+    kind : {"svmlight", "csv", "parquet"}
     label : str or None
         The name of the label's column, where it had one.
     column : int or None
@@ -94,7 +95,7 @@ class RowFormat:
 
     Attributes
     ----------
-    name : {"auto", "svmlight", "csv"}
+    name : {"auto", "svmlight", "csv", "parquet"}
         "auto" goes by the name of the file; where that says nothing, by the file that the model was fitted on, and
         without one it is svmlight.
     label : str or None
