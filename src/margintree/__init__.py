@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from margintree.estimators.output_code import OutputCodeSVC
     from margintree.estimators.polynomial_features import PolynomialKernelFeatures
     from margintree.model_file.errors import ModelFileError
-    from margintree.model_file.files import load_model, save_model
+    from margintree.model_file.files import load_model, read_metadata, save_model
     from margintree.onnx_export import to_onnx
 
 __version__ = "0.1.0"
@@ -40,6 +40,7 @@ __all__ = [
     "PolynomialKernelFeatures",
     "__version__",
     "load_model",
+    "read_metadata",
     "save_model",
     "to_onnx",
 ]
@@ -59,6 +60,7 @@ _HOMES = {
     "OutputCodeSVC": "margintree.estimators.output_code",
     "PolynomialKernelFeatures": "margintree.estimators.polynomial_features",
     "load_model": "margintree.model_file.files",
+    "read_metadata": "margintree.model_file.files",
     "save_model": "margintree.model_file.files",
     "to_onnx": "margintree.onnx_export",
 }

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,10 +15,11 @@ from typer.testing import CliRunner
 
 from margintree import MarginTreeClassifier, OneVsRestSVC, load_model, save_model
 from margintree.cli.app import app
+from margintree.cli.model_rows import METADATA_KEY
 
 
-def run(*arguments):
-    done = CliRunner().invoke(app, [str(a) for a in arguments])
+def run(*arguments, rows=None):
+    done = CliRunner().invoke(app, [str(a) for a in arguments], input=rows)
     # Anything but an exit on purpose would be a traceback in a terminal.
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exc_info
     return done
@@ -142,6 +144,75 @@ def test_csv_without_labels_and_with_text_labels(iris, tmp_path):
     assert without.stderr == ""
 
 
+@pytest.mark.parametrize("header", [True, False])
+def test_predict_explain_and_show_remember_the_column_of_the_label_and_the_format(iris, tmp_path, header):
+    for part in ("train", "test"):
+        # The label is neither first nor last, and the names of the files tell nothing.
+        lines = [line.split(",") for line in (iris / f"{part}.csv").read_text().splitlines()[0 if header else 1 :]]
+        (tmp_path / part).write_text("".join(",".join([a, b, label, c, d]) + "\n" for a, b, c, d, label in lines))
+    label = "species" if header else "3"
+    fitted = run("fit", tmp_path / "train", "--format", "csv", "--label", label, "-o", tmp_path / "m")
+    assert fitted.exit_code == 0, fitted.output
+    done = run("predict", tmp_path / "m", tmp_path / "test")
+    explicit = run("predict", tmp_path / "m", tmp_path / "test", "--format", "csv", "--label", label)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, explicit.stdout, explicit.stderr)
+    assert float(done.stderr.split()[1]) > 0.9
+    explained = run("explain", tmp_path / "m", tmp_path / "test")
+    assert (explained.exit_code, done.stdout.split()[0] in explained.stdout) == (0, True), explained.output
+    page = run("show", tmp_path / "m", "--html", tmp_path / "page.html", "--rows", tmp_path / "test")
+    assert page.exit_code == 0, page.output
+
+
+@pytest.mark.parametrize("kind", ["csv", "svm"])
+def test_a_dash_is_standard_input(iris, tmp_path, kind):
+    train, test = ((iris / f"{part}.{kind}").read_bytes() for part in ("train", "test"))
+    options = ("--format", "csv", "--label", "species") if kind == "csv" else ("--format", "svmlight")
+    refused = run("fit", "-", "-o", tmp_path / "m", rows=train)
+    assert (refused.exit_code, "Say --format svmlight or --format csv or" in refused.stderr) == (1, True)
+    fitted = run("fit", "-", *options, "-o", tmp_path / "m", rows=train)
+    assert fitted.exit_code == 0, fitted.output
+    done = run("predict", tmp_path / "m", "-", rows=test)
+    assert (done.exit_code, done.output) == (0, run("predict", tmp_path / "m", iris / f"test.{kind}").output)
+    assert run("explain", tmp_path / "m", "-", rows=test).exit_code == 0
+    empty = run("predict", tmp_path / "m", "-", rows=b"")
+    assert (empty.exit_code, "standard input holds no rows" in empty.stderr) == (1, True)
+
+
+def test_a_fit_on_names_helps_to_read_rows_without_them_and_without_labels(iris, tmp_path):
+    run("fit", iris / "train.csv", "--label", "species", "-o", tmp_path / "m")
+    expected = run("predict", tmp_path / "m", iris / "test.csv")
+    assert "accuracy" in expected.stderr
+    lines = (iris / "test.csv").read_text().splitlines()
+    (tmp_path / "nameless.csv").write_text("\n".join(lines[1:]))
+    assert run("predict", tmp_path / "m", tmp_path / "nameless.csv").output == expected.output
+    (tmp_path / "bare.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in lines[1:]))
+    assert run("predict", tmp_path / "m", tmp_path / "bare.csv").output == expected.stdout
+
+
+def test_svmlight_columns_that_start_at_one_are_noticed_and_remembered(iris, tmp_path):
+    for part in ("train", "test"):
+        lines = (iris / f"{part}.svm").read_text().splitlines()
+        moved = [re.sub(r"(\d+):", lambda found: f"{int(found[1]) + 1}:", line) for line in lines]
+        (tmp_path / part).write_text("\n".join(moved))
+    fitted = run("fit", tmp_path / "train", "--test", tmp_path / "test", "-C", 10, "-o", tmp_path / "m")
+    assert "100 rows, 4 columns, 3 classes" in fitted.stderr
+    assert "columns are taken to count from 1" in fitted.stderr
+    assert (
+        run("predict", tmp_path / "m", tmp_path / "test").output
+        == run("predict", iris / "model", iris / "test.svm").output
+    )
+    refused = run("predict", tmp_path / "m", iris / "test.svm")
+    assert (refused.exit_code, "has a column 0" in refused.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"kind": 1, "label": null, "column": null, "one_based": false}'])
+def test_a_model_file_whose_description_of_the_rows_is_damaged_is_refused(iris, tmp_path, text):
+    save_model(load_model(iris / "model"), tmp_path / "m", metadata={METADATA_KEY: text})
+    refused = run("predict", tmp_path / "m", iris / "test.svm")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert "cannot be loaded: " in refused.stderr
+
+
 def test_svmlight_rows_may_be_narrower_or_wider_than_the_model(iris, tmp_path):
     model = load_model(iris / "model")
     (tmp_path / "narrow").write_text("0 0:5.1 1:3.5\n")
@@ -202,10 +273,10 @@ def test_what_cannot_be_used_gives_exit_code_1_a_reason_and_no_file(iris, tmp_pa
         ("fit", tmp_path / "missing", "-o", tmp_path / "pipe"): "no regular file",
         ("fit", iris / "train.svm", "--test", tmp_path / "text", "-o", tmp_path / "m"): "could not be read",
         ("predict", tmp_path / "missing", iris / "test.svm"): "No such file",
-        ("predict", iris / "train.svm", iris / "test.svm"): "cannot be loaded",
+        ("predict", iris / "train.svm", iris / "test.svm"): "cannot be loaded: it is no model file of margintree",
         ("predict", iris / "model", tmp_path / "text", "-o", tmp_path / "m"): "could not be read",
         ("predict", iris / "model", iris / "test.svm", "--top-k", 4, "-o", tmp_path / "m"): "k must be",
-        ("show", iris / "train.svm"): "cannot be loaded",
+        ("show", iris / "train.svm"): "cannot be loaded: it is no model file of margintree",
     }
     for arguments, message in cases.items():
         done = run(*arguments)
@@ -224,6 +295,7 @@ def test_a_command_line_that_makes_no_sense_gives_exit_code_2(iris, tmp_path):
         ("fit", iris / "train.svm", "-o", tmp_path / "m", "--jobs", 0),
         ("predict", iris / "model", iris / "test.svm", "--jobs", 0),
         ("predict", iris / "model"),
+        ("fit", "-", "--test", "-", "--format", "csv", "-o", tmp_path / "m"),
         ("predict", iris / "model", iris / "test.svm", "--top-k", 0),
         ("predict", iris / "model", iris / "test.svm", "--top-k", 2, "--proba"),
         ("show",),
@@ -251,6 +323,10 @@ def test_a_real_process_has_the_exit_codes_and_no_traceback(iris, tmp_path):
         output, errors = shown.communicate()
         assert (shown.returncode, errors) == (0, "")
         assert "MarginTreeClassifier" in output
+    with margintree("predict", iris / "model", "-", stdin=subprocess.PIPE) as piped:
+        output, errors = piped.communicate((iris / "test.svm").read_text())
+        assert (piped.returncode, len(output.split())) == (0, 50)
+        assert errors.startswith("accuracy ")
     (tmp_path / "bad").write_bytes(b"\xff\0\n1 2:")
     with margintree("predict", iris / "model", tmp_path / "bad") as refused:
         output, errors = refused.communicate()

@@ -11,8 +11,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from margintree.cli import row_files
-from margintree.cli.row_files import MOST_COLUMNS, RowFileError, RowFormat, read_rows
+from margintree.cli import csv_rows, row_files
+from margintree.cli.row_files import MOST_COLUMNS, read_rows
+from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat
 
 CSV = "kind,a,b\nfox,1,2\nhen,3.5,-4\n"
 
@@ -47,6 +48,49 @@ def test_the_label_may_have_any_column_and_delimiters_are_recognised(tmp_path, c
     rows = read_rows(written(tmp_path, "rows.csv", content), RowFormat(label="kind"))
     assert rows.labels.tolist() == ["fox", "hen"]
     np.testing.assert_array_equal(np.sort(rows.X, axis=1), [[1.0, 2.0], [-4.0, 3.5]])
+
+
+@pytest.mark.parametrize(("label", "place"), [("1", 0), ("2", 1), ("-1", 2), ("-3", 0), ("3", 2)])
+@pytest.mark.parametrize("header", ["", "a,b,c\n"])
+def test_the_label_may_be_a_column_by_its_number(tmp_path, label, place, header):
+    # The first row has cells that are the numbers of columns themselves.
+    path = written(tmp_path, "rows.csv", f"{header}3,2,-1\n5,1,4\n")
+    rows = read_rows(path, RowFormat(label=label))
+    cells = np.array([[3, 2, -1], [5, 1, 4]])
+    assert rows.labels.tolist() == cells[:, place].tolist()
+    np.testing.assert_array_equal(rows.X, np.delete(cells, place, axis=1))
+    assert (rows.names is None) == (header == "")
+
+
+@pytest.mark.parametrize("label", ["0", "4", "-4"])
+def test_the_number_of_a_column_must_be_one_of_them(tmp_path, label):
+    with pytest.raises(RowFileError, match=rf"has 3 columns\. Got --label {label}; columns count from 1"):
+        read_rows(written(tmp_path, "rows.csv", "3,2,-1\n5,1,4\n"), RowFormat(label=label))
+
+
+@pytest.mark.parametrize("header", ["", "alcohol,ash,kind\n"])
+@pytest.mark.parametrize("first", ["{}.25", "{}"])
+def test_a_first_column_that_looks_like_a_feature_is_not_guessed_to_be_the_label(tmp_path, header, first):
+    lines = [f"{first.format(i)},2.5,{i % 3}\n" for i in range(60)]
+    path = written(tmp_path, "rows.csv", header + "".join(lines))
+    with pytest.raises(RowFileError, match=r"has 60 different numbers.*--label -1 for the last one"):
+        read_rows(path, RowFormat())
+    assert sorted(set(read_rows(path, RowFormat(label="-1")).labels.tolist())) == [0, 1, 2]
+    assert len(set(read_rows(path, RowFormat(label="1")).labels.tolist())) == 60
+
+
+def test_whole_numbers_with_few_values_are_labels_without_asking(tmp_path):
+    for labels in (range(50), [f"{i}.0" for i in range(5)]):
+        path = written(tmp_path, "rows.csv", "".join(2 * [f"{label},1.5,2\n" for label in labels]))
+        assert len(set(read_rows(path, RowFormat()).labels.tolist())) == len(labels)
+
+
+@pytest.mark.parametrize("header", ["", "length,width,kind\n"])
+def test_a_column_of_words_is_proposed_for_the_label(tmp_path, header):
+    path = written(tmp_path, "rows.csv", header + "1.5,2,fox\n3.5,4,hen\n")
+    with pytest.raises(RowFileError, match=r"olumn.* holds the labels, say --label 3;"):
+        read_rows(path, RowFormat())
+    assert read_rows(path, RowFormat(label="3")).labels.tolist() == ["fox", "hen"]
 
 
 def test_a_line_of_names_is_told_from_a_row(tmp_path):
@@ -113,7 +157,7 @@ def test_a_csv_file_takes_little_more_memory_than_its_numbers(tmp_path):
 
 
 def test_an_option_for_the_other_kind_of_file_is_refused(tmp_path):
-    with pytest.raises(RowFileError, match=r"--label names a column of a CSV file.*--format csv"):
+    with pytest.raises(RowFileError, match=r"--label names a column of a CSV or Parquet file.*--format csv"):
         read_rows(written(tmp_path, "rows", "1 1:2\n"), RowFormat(label="kind"))
     with pytest.raises(RowFileError, match="--one-based is for svmlight"):
         read_rows(written(tmp_path, "rows.csv", CSV), RowFormat(one_based=True))
@@ -148,6 +192,27 @@ def test_columns_may_count_from_one(tmp_path):
         read_rows(written(tmp_path, "zero", "1 0:5 2:6\n"), RowFormat(one_based=True))
 
 
+def test_columns_that_start_at_one_are_noticed(tmp_path):
+    path = written(tmp_path, "rows", "1 1:5 2:6\n2 2:7\n")
+    rows = read_rows(path, RowFormat())
+    np.testing.assert_array_equal(rows.X, [[5.0, 6.0], [0.0, 7.0]])
+    assert rows.fitted.one_based
+    np.testing.assert_array_equal(read_rows(path, RowFormat(one_based=False)).X, [[0.0, 5.0, 6.0], [0.0, 0.0, 7.0]])
+    assert not read_rows(written(tmp_path, "zero", "1 0:5\n2 1:7\n"), RowFormat()).fitted.one_based
+
+
+def test_columns_of_rows_for_a_model_count_as_in_the_fit(tmp_path):
+    path = written(tmp_path, "rows", "1 2:6\n")
+    from_1, from_0 = (RowFormat(fitted=FittedFormat("svmlight", one_based=is_so)) for is_so in (True, False))
+    np.testing.assert_array_equal(read_rows(path, from_1, 3).X, [[0.0, 6.0, 0.0]])
+    np.testing.assert_array_equal(read_rows(path, from_0, 3).X, [[0.0, 0.0, 6.0]])
+    with pytest.raises(RowFileError, match=r"has a column 0.*or say --zero-based"):
+        read_rows(written(tmp_path, "zero", "1 0:5\n"), from_1, 3)
+    # Nothing is known of the fit of a model that Python has saved.
+    np.testing.assert_array_equal(read_rows(written(tmp_path, "full", "1 1:5 3:6\n"), RowFormat(), 3).X, [[5, 0, 6]])
+    np.testing.assert_array_equal(read_rows(path, RowFormat(), 3).X, [[0.0, 0.0, 6.0]])
+
+
 def test_csv_for_a_model_may_have_labels_or_not(tmp_path):
     with_labels = read_rows(written(tmp_path, "a.csv", CSV), RowFormat(), 2)
     without = read_rows(written(tmp_path, "b.csv", "1,2\n3.5,-4\n"), RowFormat(), 2)
@@ -172,9 +237,9 @@ def test_csv_for_a_model_may_have_labels_or_not(tmp_path):
         ("rows.csv", "fox,1,2\nhen,3,four\n", "line 2, column 3: 'four'"),
         ("rows.csv", "fox,1,2\n,3,4\n", "a row without a label"),
         ("rows.csv", "fox\nhen\n", "one column, the label"),
-        ("rows.csv", b"fox,1\nh\xffn,2\n", "could not be read as CSV"),
+        ("rows.csv", b"fox,1\nh\xffn,2\n", "could not be read as csv"),
         ("rows.csv", "fox,1\nh\0n,2\n", "NUL"),
-        ("rows.csv", 'fox,1\n"hen,2\n', "could not be read as CSV"),
+        ("rows.csv", 'fox,1\n"hen,2\n', "could not be read as csv"),
         ("rows.csv.gz", b"", "holds no rows"),
         ("rows", "", "is empty"),
         ("rows", "# nothing\n", "holds no rows"),
@@ -183,7 +248,7 @@ def test_csv_for_a_model_may_have_labels_or_not(tmp_path):
         ("rows", "1 -3:2\n", "could not be read as svmlight"),
         ("rows", "1 3:2 2:1\n", "could not be read as svmlight"),
         ("rows", "1 99999999999999:2\n", "could not be read as svmlight|column 99999999999999"),
-        ("rows", f"1 {MOST_COLUMNS}:2\n", "Number the columns anew"),
+        ("rows", f"1 0:1 {MOST_COLUMNS}:2\n", "Number the columns anew"),
     ],
 )
 def test_a_file_that_holds_no_rows_is_refused_with_a_reason(tmp_path, name, content, message):
@@ -225,7 +290,7 @@ def test_one_long_label_among_many_short_ones_is_refused_before_all_take_its_roo
 def test_a_line_of_more_cells_than_rows_have_is_refused_before_it_is_taken_apart(tmp_path, n_lines):
     path = tmp_path / "rows.csv.gz"
     with gzip.open(path, "wt") as stream:
-        stream.write("a,1,2\n" * n_lines + "b" + ",1" * (row_files.MOST_CSV_COLUMNS + 1) + "\n")
+        stream.write("a,1,2\n" * n_lines + "b" + ",1" * (csv_rows.MOST_CSV_COLUMNS + 1) + "\n")
     tracemalloc.start()
     try:
         with pytest.raises(RowFileError, match="svmlight"):
@@ -236,7 +301,7 @@ def test_a_line_of_more_cells_than_rows_have_is_refused_before_it_is_taken_apart
 
 
 def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(row_files, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(csv_rows, "LONGEST_LINE", 1000)
     path = tmp_path / "rows.csv"
     path.write_text("a,1\nb," + "1" * 2000 + "\n")
     with pytest.raises(RowFileError, match="1000 characters"):

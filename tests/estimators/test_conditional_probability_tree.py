@@ -430,5 +430,5 @@ def test_partial_fit_refuses_what_it_cannot_know():
 
 
 def test_verbose_prints_one_line(capsys):
-    ConditionalProbabilityTreeClassifier(verbose=1, alpha=1.0, random_state=0).fit(*rows_of(8, 5))
+    ConditionalProbabilityTreeClassifier(verbose=2, alpha=1.0, random_state=0).fit(*rows_of(8, 5))
     assert capsys.readouterr().out == "[margintree] pass 1/1: 40 rows, 8 classes, depth 3\n"

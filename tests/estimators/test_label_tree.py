@@ -188,7 +188,7 @@ def test_class_weight_moves_the_machines_but_not_what_is_counted():
 
 
 def test_verbose_tells_of_the_structure(capsys):
-    LabelTreeClassifier(verbose=1, random_state=0).fit(*load_iris(return_X_y=True))
+    LabelTreeClassifier(verbose=2, random_state=0).fit(*load_iris(return_X_y=True))
     assert "of the held-out rows confused; tree of depth 2" in capsys.readouterr().out
 
 

@@ -3,10 +3,12 @@
 import copy
 import pickle
 import re
+import subprocess
+import sys
 
 import pytest
 from sklearn.base import clone
-from sklearn.datasets import load_iris
+from sklearn.datasets import load_digits, load_iris
 
 import margintree
 from margintree import (
@@ -21,6 +23,7 @@ from margintree import (
     OutputCodeSVC,
 )
 from margintree.estimators.base import MachineClassifier
+from margintree.estimators.callbacks import FitProgress
 
 # With the tasks of a fit on three classes.
 ESTIMATORS = [
@@ -77,10 +80,70 @@ def test_all_estimators_are_walked():
 def test_verbose_prints_a_line_per_task(estimator, tasks, capsys):
     clone(estimator).fit(*load_iris(return_X_y=True))
     assert capsys.readouterr().out == ""
-    clone(estimator).set_params(verbose=1).fit(*load_iris(return_X_y=True))
-    lines = [line for line in capsys.readouterr().out.splitlines() if "held-out rows confused" not in line]
+    clone(estimator).set_params(verbose=2).fit(*load_iris(return_X_y=True))
+    others = ("held-out rows confused", "cross-validation of the nodes", "decider")
+    lines = [line for line in capsys.readouterr().out.splitlines() if not any(other in line for other in others)]
     expected = [f"[margintree] {task} {number}/{len(tasks)}: " for number, task in enumerate(tasks, 1)]
     assert [re.match(r"\[margintree\] \w+ \d+/\d+: (?=\d+ )", line)[0] for line in lines] == expected
+
+
+@pytest.mark.parametrize(("estimator", "tasks"), ESTIMATORS, ids=str)
+def test_verbose_1_is_one_bar_on_standard_error(estimator, tasks, capsys):
+    clone(estimator).set_params(verbose=1).fit(*load_iris(return_X_y=True))
+    output, errors = capsys.readouterr()
+    assert output == ""
+    # No terminal: one line, at the end.
+    name = re.escape(type(estimator).__name__)
+    assert re.fullmatch(rf"{name} +\S+ 100% \d:\d\d:\d\d fitted *", " ".join(errors.split())), errors
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("kernel", ["linear", "rbf"])
+def test_the_bar_goes_on_from_the_nodes_to_the_decider_and_never_back(monkeypatch, kernel, n_jobs):
+    shown = []
+    monkeypatch.setattr(FitProgress, "_move", lambda self, description, done: shown.append((description, done)))
+    MarginTreeClassifier(kernel, n_jobs=n_jobs, verbose=1, random_state=0).fit(*load_iris(return_X_y=True))
+    parts = [done for _, done in shown]
+    assert parts == sorted(parts)
+    assert shown[:2] == [("node 1/2", 0.25), ("node 2/2", 0.5)]
+    assert [done for description, done in shown if description == "fitted"] == [1.0]
+    deciding = [description for description, done in shown if done > 0.5]
+    assert deciding[0] == "cross-validation of the nodes"
+    assert any(description.startswith("decider 1/") for description in deciding)
+    assert shown[-2][0].startswith("chosen decider: ")
+    assert shown[-2][1] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("decide", ["auto", "paths", "pairs", "rest"])
+@pytest.mark.parametrize("n_rows", [400, 1797])
+def test_all_steps_of_the_decider_are_counted(monkeypatch, decide, n_rows):
+    shown = []
+    monkeypatch.setattr(FitProgress, "_move", lambda self, description, done: shown.append(done))
+    X, y = load_digits(return_X_y=True)
+    MarginTreeClassifier(decide=decide, split="centroid", random_state=0).fit(X[:n_rows], y[:n_rows])
+    assert shown[-2:] == [pytest.approx(1.0), 1.0]
+    assert max(shown) <= 1.0
+
+
+def test_a_bar_of_an_interrupted_fit_is_taken_away(monkeypatch):
+    def fail(self, description, done):
+        bars.append(self._bar)
+        raise InterruptedError
+
+    bars = []
+    monkeypatch.setattr(FitProgress, "step_done", fail)
+    with pytest.raises(InterruptedError):
+        MarginTreeClassifier(verbose=1, random_state=0).fit(*load_iris(return_X_y=True))
+    assert not bars[0].live.is_started
+
+
+def test_rich_is_imported_for_a_bar_only():
+    # scikit-learn imports it where it is installed; None stands for a package that cannot be imported.
+    code = (
+        "import sys; sys.modules['rich'] = None;"
+        "from margintree import OneVsRestSVC; OneVsRestSVC(max_iter=2).fit([[0.0], [1.0]], [0, 1])"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize(("estimator", "tasks"), ESTIMATORS, ids=str)

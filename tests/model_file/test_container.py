@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import pickle
 import tracemalloc
 
 import numpy as np
@@ -139,6 +140,13 @@ def test_a_header_that_claims_more_than_the_file_has_is_refused_without_memory_f
     for length in (2**63, 2**40, len(written())):
         with pytest.raises(ModelFileError, match="header claims"):
             container.parse(length.to_bytes(8, "little") + written()[8:])
+
+
+@pytest.mark.parametrize("content", [b"", b"1 0:2", b"5.1,3.5,1.4,0.2,setosa\n", pickle.dumps(list(range(50)))])
+def test_a_file_that_is_no_model_is_called_that(tmp_path, content):
+    (tmp_path / "other").write_bytes(content)
+    with pytest.raises(ModelFileError, match="it is no model file of margintree"):
+        container.read(tmp_path / "other", is_mapped=True)
 
 
 def test_bytes_behind_the_last_array_are_refused():

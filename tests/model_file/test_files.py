@@ -17,12 +17,13 @@ import numpy as np
 import pytest
 from fitted_models import CASES
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics.pairwise import laplacian_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_html_repr
 
-from margintree import MarginTreeClassifier, ModelFileError, OneVsRestSVC, load_model, save_model
+from margintree import MarginTreeClassifier, ModelFileError, OneVsRestSVC, load_model, read_metadata, save_model
 from margintree.model_file import container
 from margintree.model_file.files import FORMAT, READERS
 
@@ -374,3 +375,19 @@ def test_a_large_model_is_ready_in_well_under_a_second(tmp_path):
     loaded = load_model(tmp_path / "model")
     assert time.perf_counter() - began < 0.1
     assert loaded.single_instance().predict(np.array([3]), np.array([1.0])) in model.classes_
+
+
+def test_metadata_are_kept_beside_the_model(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    model = OneVsRestSVC(random_state=0).fit(X, y)
+    save_model(model, tmp_path / "m", metadata={"licence": "CC0 \u2713"})
+    assert read_metadata(tmp_path / "m") == {"licence": "CC0 \u2713"}
+    assert load_model(tmp_path / "m", verify=True).predict(X).tolist() == model.predict(X).tolist()
+    save_model(model, tmp_path / "m")
+    assert read_metadata(tmp_path / "m") == {}
+    for name in ("model", "sha256", "margintree_format"):
+        with pytest.raises(ModelFileError, match="is taken by the model"):
+            save_model(model, tmp_path / "m", metadata={name: "x"})
+    with pytest.raises(TypeError, match="mapping of str to str"):
+        save_model(model, tmp_path / "m", metadata={"year": 2024})
+    assert read_metadata(tmp_path / "m") == {}

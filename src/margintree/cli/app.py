@@ -47,20 +47,31 @@ class Format(StrEnum):
     AUTO = "auto"
     SVMLIGHT = "svmlight"
     CSV = "csv"
+    PARQUET = "parquet"
 
 
 FormatOption = Annotated[
     Format,
     typer.Option(
-        "--format", help="Kind of file. auto: .csv and .tsv are CSV, others svmlight; .gz and .bz2 are unpacked."
+        "--format",
+        help="Kind of file. auto: by its name (.csv, .tsv, .svm, .parquet), else as in the fit, else svmlight; "
+        ".gz and .bz2 are unpacked.",
     ),
 ]
 LabelOption = Annotated[
-    str | None, typer.Option(help="Name of the CSV column with the labels. Without it, the first column.")
+    str | None,
+    typer.Option(
+        help="Column of the labels in a CSV or Parquet file: its name, or its number; 1 is the first, -1 the last. "
+        "Default: as in the fit; in a fit, the first."
+    ),
 ]
 OneBasedOption = Annotated[
-    bool,
-    typer.Option("--one-based", help="svmlight columns count from 1. Without it they are taken as they stand."),
+    bool | None,
+    typer.Option(
+        "--one-based/--zero-based",
+        help="Whether svmlight columns count from 1 or from 0. "
+        "Default: as in the fit; in a fit, from 1 if no row has a column 0.",
+    ),
 ]
 
 
@@ -102,7 +113,7 @@ def demo(
 
 @app.command()
 def fit(
-    train: Annotated[Path, typer.Argument(help="Rows to learn from: svmlight or CSV.")],
+    train: Annotated[Path, typer.Argument(help="Rows to learn from: svmlight, CSV or Parquet; - is standard input.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     test: Annotated[Path | None, typer.Option(help="Rows to test on; prints their accuracy.")] = None,
     kernel: Annotated[Kernel, typer.Option(help="Kernel of the machines.")] = Kernel.LINEAR,
@@ -115,22 +126,27 @@ def fit(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same rows, same model.")] = 0,
     jobs: JobsOption = None,
     label: LabelOption = None,
-    one_based: OneBasedOption = False,
+    one_based: OneBasedOption = None,
     file_format: FormatOption = Format.AUTO,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors and the accuracy.")] = False,
 ) -> None:
     """Learn a tree over the classes of a file of rows, and save it.
 
     A line of an svmlight file is a label and the columns that are not zero: 3 1:0.5 7:2. A CSV file has a row per line,
-    its label in the first column or in the one that --label names; a line of names is recognised. Files that end in .gz
-    or .bz2 are unpacked.
+    its label in the first column or in the one that --label gives; a line of names is recognised. Files that end in .gz
+    or .bz2 are unpacked; Parquet files need pyarrow (extra parquet). The model remembers the column of the labels and
+    the kind of file.
 
     Example: margintree fit letter.bz2 --test letter.t.bz2 -C 10 -o letter.margintree
 
+    Example: margintree fit wine.csv --label -1 -o wine.margintree
+
     Exit code: 0 if the model is saved, 1 if the rows cannot be used, 2 if the command line is wrong.
     """
+    if train == test == Path("-"):
+        raise typer.BadParameter("Standard input can be read once: as the rows to learn from, or as --test.")
     from margintree.cli.fit import FitJob, run_fit
-    from margintree.cli.row_files import RowFormat
+    from margintree.cli.row_format import RowFormat
 
     parameters = {
         "kernel": kernel.value,
@@ -149,7 +165,7 @@ def fit(
 @app.command()
 def predict(
     model: Annotated[Path, typer.Argument(help="Model file of margintree fit or margintree.save_model.")],
-    data: Annotated[Path, typer.Argument(help="Rows to classify: svmlight or CSV.")],
+    data: Annotated[Path, typer.Argument(help="Rows to classify: svmlight, CSV or Parquet; - is standard input.")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File for the result. Default: print it.")
     ] = None,
@@ -159,23 +175,25 @@ def predict(
     proba: Annotated[bool, typer.Option("--proba", help="The probability of every class.")] = False,
     jobs: JobsOption = None,
     label: LabelOption = None,
-    one_based: OneBasedOption = False,
+    one_based: OneBasedOption = None,
     file_format: FormatOption = Format.AUTO,
 ) -> None:
     """Classify the rows of a file: one label per line, in their order.
 
     With --top-k or --proba the result is CSV with a line of names. Columns that an svmlight file leaves out are zero;
-    those that the model does not know are left out. A CSV file may have a first column of labels or not. Where there
-    are labels, their accuracy is printed to standard error.
+    those that the model does not know are left out. A CSV file may have a column of labels, where the one of the fit
+    had it, or none. Where there are labels, their accuracy is printed to standard error.
 
     Example: margintree predict letter.margintree letter.t.bz2 --top-k 3 -o best.csv
+
+    Example: head wine.csv | margintree predict wine.margintree -
 
     Exit code: 0 if all rows are classified, 1 if the model or the rows cannot be used, 2 if the command line is wrong.
     """
     if top_k is not None and proba:
         raise typer.BadParameter("--top-k and --proba are two results; ask for one.")
     from margintree.cli.predict import run_predict
-    from margintree.cli.row_files import RowFormat
+    from margintree.cli.row_format import RowFormat
 
     how = RowFormat(file_format.value, label, one_based)
     run_predict(model, data, output, how=how, top_k=top_k, proba=proba, jobs=jobs)
@@ -193,7 +211,7 @@ def show(
         Path | None, typer.Option(help="With --html: rows to show in the page, with labels for accuracies.")
     ] = None,
     label: LabelOption = None,
-    one_based: OneBasedOption = False,
+    one_based: OneBasedOption = None,
     file_format: FormatOption = Format.AUTO,
 ) -> None:
     """Print what a model file holds: parameters, sizes, and the tree over the classes.
@@ -215,7 +233,7 @@ def show(
 
         run_show(model, depth=depth, verify=verify)
         return
-    from margintree.cli.row_files import RowFormat
+    from margintree.cli.row_format import RowFormat
     from margintree.cli.show import run_show_page
 
     run_show_page(model, html, rows, how=RowFormat(file_format.value, label, one_based), verify=verify)
@@ -224,7 +242,7 @@ def show(
 @app.command()
 def explain(
     model: Annotated[Path, typer.Argument(help="Model file of margintree fit or margintree.save_model.")],
-    data: Annotated[Path, typer.Argument(help="Rows: svmlight or CSV.")],
+    data: Annotated[Path, typer.Argument(help="Rows: svmlight, CSV or Parquet; - is standard input.")],
     row: Annotated[int, typer.Option(min=1, help="Which row to explain; the first is 1.")] = 1,
     features: Annotated[int, typer.Option(min=0, help="Features to list for each side (linear kernel).")] = 5,
     feature_names: Annotated[
@@ -233,7 +251,7 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw it to this file, too: .png, .svg or .pdf.")] = None,
     label: LabelOption = None,
-    one_based: OneBasedOption = False,
+    one_based: OneBasedOption = None,
     file_format: FormatOption = Format.AUTO,
 ) -> None:
     """Explain the prediction of one row: its path, what was given up on it, and what decided in the end.
@@ -243,7 +261,7 @@ def explain(
     Exit code: 0, 1 if the model or the rows cannot be used, 2 if the command line is wrong.
     """
     from margintree.cli.explain import run_explain
-    from margintree.cli.row_files import RowFormat
+    from margintree.cli.row_format import RowFormat
 
     how = RowFormat(file_format.value, label, one_based)
     run_explain(model, data, row, how=how, feature_names=feature_names, n_features=features, as_json=as_json, plot=plot)

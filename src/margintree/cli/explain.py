@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from margintree.cli.model_rows import RowModel
 from margintree.cli.reporting import reported, terminal
-from margintree.cli.row_files import RowFileError, RowFormat, read_rows
+from margintree.cli.row_format import RowFileError, RowFormat
 from margintree.inspection import explain
-from margintree.model_file.files import load_model
 from margintree.storage import check_writable, replacing
 
 
@@ -27,14 +27,12 @@ def run_explain(
     with reported(terminal()):
         if plot is not None:
             check_writable(plot)
-        estimator = load_model(model)
-        # The rows come as plain arrays, in the order of these names; scikit-learn would miss the names.
-        names = estimator.__dict__.pop("feature_names_in_", None)
-        rows = read_rows(data, how, int(estimator.n_features_in_)).in_order_of(names, data)
+        fitted = RowModel(model)
+        rows = fitted.read(data, how)
         if row > rows.X.shape[0]:
             raise RowFileError(f"{data} has {rows.X.shape[0]} rows. Got --row {row}; rows count from 1.")
-        known = names if feature_names is None else feature_names.read_text(encoding="utf-8").splitlines()
-        explanation = explain(estimator, rows.X[[row - 1]], feature_names=known, n_features=n_features)
+        known = fitted.names if feature_names is None else feature_names.read_text(encoding="utf-8").splitlines()
+        explanation = explain(fitted.estimator, rows.X[[row - 1]], feature_names=known, n_features=n_features)
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="backslashreplace")
         print(json.dumps(explanation.to_dict(), ensure_ascii=True, indent=2) if as_json else explanation)

@@ -3,19 +3,19 @@
 import copy
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from sklearn.utils._param_validation import InvalidParameterError
 
+from margintree.cli.model_rows import metadata_of
 from margintree.cli.reporting import reported, shown, terminal
-from margintree.cli.row_files import RowFormat, read_rows
+from margintree.cli.row_files import read_rows
+from margintree.cli.row_format import RowFormat
 from margintree.estimators.margin_tree import MarginTreeClassifier
 from margintree.model_file.files import save_model
 from margintree.storage import check_writable
@@ -44,20 +44,23 @@ def run_fit(job: FitJob) -> None:
         assert rows.labels is not None
         n_classes = len(np.unique(rows.labels))
         console.print(f"{shown(job.train)}: {rows.X.shape[0]} rows, {rows.X.shape[1]} columns, {n_classes} classes")
-        estimator = MarginTreeClassifier(**job.parameters)
+        if rows.fitted.one_based and job.how.one_based is None:
+            console.print("No row has a column 0: columns are taken to count from 1. If they do not, say --zero-based.")
+        estimator = MarginTreeClassifier(**job.parameters, verbose=int(console.is_terminal and not job.is_quiet))
         # Read before the fit: a wrong name should not cost one.
         test = None
         if job.test is not None:
-            test = read_rows(job.test, job.how, rows.X.shape[1]).in_order_of(rows.names, job.test)
+            test = read_rows(job.test, replace(job.how, fitted=rows.fitted), rows.X.shape[1]).in_order_of(
+                rows.names, job.test
+            )
         began = time.perf_counter()
         try:
-            with _NodeBar(console, estimator, n_classes - 1):
-                estimator.fit(rows.X, rows.labels)
+            estimator.fit(rows.X, rows.labels)
         except InvalidParameterError as error:
             # An option out of its range is a matter of the command line, not of the rows.
             raise typer.BadParameter(str(error)) from error
         seconds = time.perf_counter() - began
-        save_model(named(estimator, rows.names), job.model)
+        save_model(named(estimator, rows.names), job.model, metadata=metadata_of(rows))
         size = job.model.stat().st_size
         console.print(
             f"{shown(job.model)}: depth {estimator.tree_.max_depth}, {size:,} bytes, fitted in {seconds:.1f} s"
@@ -81,38 +84,3 @@ def named(estimator: Any, names: Sequence[str] | None) -> Any:
 def share_right(predicted: npt.NDArray[Any], labels: npt.NDArray[Any]) -> float:
     """Return the part of the rows whose label was predicted; labels may be numbers here and text there."""
     return float(np.mean(predicted.astype(str) == labels.astype(str)))
-
-
-class _NodeBar:
-    """A bar over the nodes, where scikit-learn tells about them and somebody looks."""
-
-    def __init__(self, console: Console, estimator: Any, n_nodes: int) -> None:
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        self.bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self.line = self.bar.add_task("dividing classes", total=n_nodes)
-        # scikit-learn before 1.9 has no callbacks; the clock runs all the same.
-        if hasattr(estimator, "set_callbacks"):
-            estimator.set_callbacks(self)
-
-    def __enter__(self) -> None:
-        self.bar.start()
-
-    def __exit__(self, *error: Any) -> None:
-        self.bar.stop()
-
-    def setup(self, estimator: Any, context: Any) -> None:
-        """Hear that the fit begins."""
-
-    def teardown(self, estimator: Any, context: Any) -> None:
-        """Hear that the fit has ended."""
-
-    def on_fit_task_begin(self, estimator: Any, context: Any, **_: Any) -> None:
-        """Hear that a node begins."""
-
-    def on_fit_task_end(self, estimator: Any, context: Any, **_: Any) -> None:
-        """Count a node that is done."""
-        if context.parent is None:
-            return
-        self.bar.advance(self.line)
-        if self.bar.tasks[0].finished:
-            self.bar.update(self.line, description="calibrating")

@@ -9,9 +9,9 @@ from typing import IO, Any
 import numpy as np
 
 from margintree.cli.fit import share_right
+from margintree.cli.model_rows import RowModel
 from margintree.cli.reporting import reported, terminal
-from margintree.cli.row_files import RowFormat, read_rows
-from margintree.model_file.files import load_model
+from margintree.cli.row_format import RowFormat
 from margintree.storage import check_writable, replacing
 
 
@@ -23,12 +23,11 @@ def run_predict(
     with reported(console):
         if output is not None:
             check_writable(output)
-        estimator = load_model(model)
+        fitted = RowModel(model)
+        estimator = fitted.estimator
         if "n_jobs" in estimator.get_params():
             estimator.set_params(n_jobs=jobs)
-        # The rows come as plain arrays, in the order of these names; scikit-learn would miss the names.
-        names = estimator.__dict__.pop("feature_names_in_", None)
-        rows = read_rows(data, how, int(estimator.n_features_in_)).in_order_of(names, data)
+        rows = fitted.read(data, how)
         lines = _lines(estimator, rows.X, top_k, proba)
         if output is None:
             # A label that the terminal cannot show must not end the output.

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from margintree.cli.model_rows import RowModel
 from margintree.cli.reporting import printable, reported, shown, terminal
-from margintree.cli.row_files import RowFormat, Rows, read_rows
+from margintree.cli.row_format import RowFormat, Rows
 from margintree.inspection.page import export_html
 from margintree.model_file.files import load_model
 from margintree.storage import check_writable
@@ -35,12 +36,10 @@ def run_show_page(model: Path, page: Path, data: Path | None, *, how: RowFormat,
     console = terminal()
     with reported(console):
         check_writable(page)
-        estimator = load_model(model, verify=verify)
-        # The rows come as plain arrays, in the order of these names; scikit-learn would miss the names.
-        names = estimator.__dict__.pop("feature_names_in_", None)
-        rows = None
+        fitted = RowModel(model, verify=verify)
+        estimator, names, rows = fitted.estimator, fitted.names, None
         if data is not None:
-            rows = read_rows(data, how, int(estimator.n_features_in_)).in_order_of(names, data)
+            rows = fitted.read(data, how)
             names = rows.names if names is None else names
         X, y = (None, None) if rows is None else (rows.X, _labels(estimator, rows))
         export_html(estimator, page, X, y, names)

@@ -26,6 +26,9 @@ except ImportError:  # scikit-learn before 1.9
         return method
 
 
+# With many classes the choice of a decider takes about as long as the tree.
+SHARE_OF_TASKS = 0.5
+
 __all__ = ["CallbackSupportMixin", "FitProgress", "reporting", "with_callbacks"]
 
 
@@ -54,18 +57,22 @@ def reporting(fit: Callable[..., Any]) -> Callable[..., Any]:
 class FitProgress:
     """Tells callbacks and, if verbose, the terminal about each finished node, machine or other task of a fit.
 
-    Threads may report at the same time; one that nobody waits for any more is not heard.
+    ``verbose=1`` is one progress bar over the tasks and, unless they are all of the fit, the steps behind them;
+    ``verbose=2`` is a line for each. Threads may report at the same time; one that nobody waits for any more is not
+    heard.
     """
 
-    def __init__(self, estimator: Any, n_tasks: int, X: Any, y: Any) -> None:
+    def __init__(self, estimator: Any, n_tasks: int, X: Any, y: Any, *, is_all: bool = True) -> None:
         self._estimator = estimator
         self._n_tasks, self._n_done = n_tasks, 0
+        self._share = 1.0 if is_all else SHARE_OF_TASKS
         self._began = time.perf_counter()
         self._reporting, self._is_closed = threading.Lock(), False
         self._context = None
         if hasattr(estimator, "_init_callback_context"):
             self._context = estimator._init_callback_context(max_subtasks=n_tasks)
             self._context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
+        self._bar = None if int(estimator.verbose) != 1 else _bar(type(estimator).__name__)
 
     def node_done(self, record: NodeRecord, n_done: int) -> None:
         """Report a node and the machine that divides its classes."""
@@ -96,16 +103,46 @@ class FitProgress:
                 task = self._context.subcontext(task_name=name)
                 task.call_on_fit_task_begin(estimator=self._estimator)
                 task.call_on_fit_task_end(estimator=self._estimator)
-            if self._estimator.verbose:
+            if self._estimator.verbose > 1:
                 print(f"[margintree] {name} {self._n_done}/{self._n_tasks}: {description}", flush=True)
+            self._move(f"{name} {self._n_done}/{self._n_tasks}", self._share * self._n_done / self._n_tasks)
             self._is_closed = False
+
+    def step_done(self, description: str, done: float) -> None:
+        """Tell the terminal about a step behind the tasks; ``done`` is the part of these steps that is done."""
+        with self._reporting:
+            if self._is_closed:
+                return
+            if self._estimator.verbose > 1:
+                print(f"[margintree] {description}", flush=True)
+            self._move(description, self._share + (1.0 - self._share) * done)
+
+    def _move(self, description: str, done: float) -> None:
+        if self._bar is not None:
+            self._bar.update(self._bar.task_ids[0], completed=done, step=description)
 
     def finish(self) -> None:
         """Report the end of the fit."""
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes=dict)
+        self._move("fitted", 1.0)
 
     def close(self) -> None:
         """Report nothing any more."""
         with self._reporting:
             self._is_closed = True
+            if self._bar is not None:
+                self._bar.stop()
+
+
+def _bar(name: str) -> Any:
+    """Start a progress bar on standard error; where that is no terminal, it is one line at the end."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    # A console of its own: one that shows something else already, such as a bar over several fits, refuses a second.
+    bar = Progress(*columns, TextColumn("{task.fields[step]}"), console=Console(stderr=True))
+    bar.add_task(name, total=1.0, step="")
+    bar.start()
+    return bar

@@ -82,7 +82,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
     random_state : int, RandomState or None, default=None
         Steers the order of the rows, and of coordinate descent.
     verbose : int, default=0
-        Print a line when the tree has grown, and one per machine.
+        1 shows a progress bar, 2 prints a line when the tree has grown, and one per machine.
 
     Attributes
     ----------

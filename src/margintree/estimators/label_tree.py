@@ -158,7 +158,7 @@ class LabelTreeClassifier(TreeWalker):
         confusion = held_out_confusion(trainer, data, function, n_folds=self.n_folds, n_threads=n_threads)
         self.confusion_: npt.NDArray[np.float64] = confusion.matrix
         tree = confusion_tree((confusion.matrix + confusion.matrix.T) / 2.0)
-        if self.verbose:
+        if self.verbose > 1:
             share = 1.0 - np.trace(confusion.matrix) / max(confusion.matrix.sum(), np.finfo(float).tiny)
             print(f"[margintree] {share:.1%} of the held-out rows confused; tree of depth {tree.max_depth}", flush=True)
         if isinstance(training_set, LinearTrainingSet) and self.joint:

@@ -115,7 +115,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         Steers splits that draw at random ("random", "centroid"), and the halves of the rows by which trees beyond the
         first choose their structure. Everything else is the same for every value.
     verbose : int, default=0
-        Print a line per node.
+        1 shows a progress bar over all of the fit, 2 prints a line per node and per step of the choice of the decider.
 
     Attributes
     ----------
@@ -246,7 +246,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         split = self._split_object()
         if self.tree is not None:
             split = GivenTreeSplit(class_tree_of(self.tree, data.classes))
-        self._progress = FitProgress(self, len(data.classes) - 1, X, y)
+        self._progress = FitProgress(self, len(data.classes) - 1, X, y, is_all=self.calibration_folds == 0)
         seed = self._seed()
         # On several threads products round in another way; a model must not depend on how many there are.
         with _blas().limit(limits=1):
@@ -359,6 +359,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             machines = train_each(trainer, grown.tree, self._n_threads())
             kept = [as_kept(machine.classifier, trainer.training_set, self.prune) for machine in machines]
             trees.append(GrownTree(grown.tree, grown.records, kept))
+            self._progress.step_done(f"tree {number + 1}/{self.n_trees}", 0.0)
         return trees
 
     def _store(self, grown: list[GrownTree], trainer: Trainer, data: TrainingData) -> None:
@@ -375,7 +376,9 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             machines.clear()
         ranker, records, sigmoids, deciding = None, [], None, []
         if self.calibration_folds != 0:
-            decision = apart(lambda: decide(trainer, trees, self._wanted(), self._n_threads()))
+            decision = apart(
+                lambda: decide(trainer, trees, self._wanted(), self._n_threads(), self._progress.step_done)
+            )
             self._warn_of_open_gaps([decision.open_gap], "deciders")
             records, sigmoids, deciding = decision.records, decision.sigmoids, decision.machines
         if function is not None:

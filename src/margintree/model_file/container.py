@@ -39,6 +39,9 @@ LARGEST_HEADER, MOST_CONTAINERS = 2**23, 2**18
 ALIGNMENT = 64
 MOST_DIMENSIONS = 2
 MOST_TRUTH_VALUES = 2**25
+# Where the metadata have the checksum of the header.
+SEAL = "sha256"
+NO_MODEL = "it is no model file of margintree, which is what save_model and the command margintree fit write"
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,12 +61,12 @@ def write(stream: IO[bytes], arrays: Mapping[str, AnyArray], metadata: Mapping[s
     for name, array in ordered:
         begin, end = end, end + array.nbytes
         header[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": [begin, end]}
-    header["__metadata__"]["sha256"] = seal_of(header)
+    header["__metadata__"][SEAL] = seal_of(header)
     text = json.dumps(header, separators=(",", ":")).encode()
     if len(text) > LARGEST_HEADER - ALIGNMENT:
         raise ModelFileError(
             f"The description of the model takes {len(text)} bytes, and a model file has room for {LARGEST_HEADER}. "
-            "Shorten class_weight, class_order or code, which are stored as parameters."
+            "Shorten class_weight, class_order or code, which are stored as parameters, or the metadata."
         )
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     stream.write(len(text).to_bytes(8, "little") + text)
@@ -74,7 +77,7 @@ def write(stream: IO[bytes], arrays: Mapping[str, AnyArray], metadata: Mapping[s
 
 def seal_of(header: Mapping[str, Any]) -> str:
     """Return the SHA-256 of everything in the header but the seal itself."""
-    unsealed = {key: value for key, value in header["__metadata__"].items() if key != "sha256"}
+    unsealed = {key: value for key, value in header["__metadata__"].items() if key != SEAL}
     content = json.dumps({**header, "__metadata__": unsealed}, sort_keys=True, separators=(",", ":"))
     return sha256(content.encode()).hexdigest()
 
@@ -96,7 +99,7 @@ def buffer_of(path: Path, *, is_mapped: bool) -> Buffer:
         raise ModelFileError("it is no regular file")
     with path.open("rb") as stream:
         if os.fstat(stream.fileno()).st_size < 8:
-            raise ModelFileError("it is shorter than 8 bytes")
+            raise ModelFileError(NO_MODEL)
         mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         if is_mapped:
             return mapped
@@ -112,7 +115,11 @@ def parse(buffer: Buffer) -> Contents:
     """Return what the bytes hold, after checking that arrays fill the file without gap or overlap."""
     length = int.from_bytes(buffer[:8], "little")
     if length > min(LARGEST_HEADER, len(buffer) - 8):
-        raise ModelFileError(f"its header claims {length} bytes of {len(buffer)}")
+        if buffer[8:10] != b'{"':
+            raise ModelFileError(NO_MODEL)
+        raise ModelFileError(
+            f"its header claims {length} bytes of {len(buffer)}; the file is damaged or was not copied as a whole"
+        )
     header = parse_json(buffer[8 : 8 + length], "header")
     metadata = header.get("__metadata__")
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):

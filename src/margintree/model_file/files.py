@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ FORMAT_KEY = "margintree_format"
 LIBRARIES = ("margintree", "numpy", "scipy", "scikit-learn")
 
 
-def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
+def save_model(estimator: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None) -> None:
     """Write a fitted estimator to one file, which ``load_model`` reads.
 
     The file is a safetensors file: arrays behind a header that says what they are, with checksums. It holds no code and
@@ -35,6 +35,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     estimator : a fitted estimator of margintree
         With any kernel that has a name; a callable is code, which no model file holds.
     path : str or path-like
+    metadata : mapping of str to str, default=None
+        Texts to keep in the file, which ``read_metadata`` returns.
 
     Raises
     ------
@@ -59,12 +61,17 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     True
     """
     path = Path(path)
-    arrays, metadata = as_contents(estimator)
+    arrays, of_model = as_contents(estimator)
+    metadata = dict(metadata or {})
+    if not all(isinstance(text, str) for text in (*metadata, *metadata.values())):
+        raise TypeError(f"metadata must be a mapping of str to str. Got {metadata!r:.80}.")
+    if taken := sorted({*of_model, container.SEAL} & set(metadata)):
+        raise ModelFileError(f"The name {taken[0]!r} of metadata is taken by the model itself. Give it another one.")
     check_writable(path)
     try:
         with replacing(path) as unfinished:
             with unfinished.open("wb") as stream:
-                container.write(stream, arrays, metadata)
+                container.write(stream, arrays, {**metadata, **of_model})
             # What cannot be loaded must not take the place of something that can.
             load_model(unfinished)
     except OSError as error:
@@ -145,10 +152,54 @@ def load_model(path: str | os.PathLike[str], mmap: bool = True, verify: bool = F
         raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
 
 
+def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
+    """Return the texts that ``save_model`` was given to keep in a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    dict of str to str
+        Empty where there are none.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is damaged or no model file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import OneVsRestSVC, read_metadata, save_model
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     path = Path(directory) / "iris.margintree"
+    ...     model = OneVsRestSVC(random_state=0).fit(*load_iris(return_X_y=True))
+    ...     save_model(model, path, metadata={"licence": "CC0"})
+    ...     read_metadata(path)
+    {'licence': 'CC0'}
+    """
+    try:
+        contents = container.read(Path(path), is_mapped=True)
+        _format_of(contents)
+        _check_seal(contents)
+    except ModelFileError as error:
+        raise ModelFileError(f"{path} cannot be loaded: {error}.") from error
+    return {key: text for key, text in contents.metadata.items() if key not in (FORMAT_KEY, "model", container.SEAL)}
+
+
+def _check_seal(contents: Contents) -> None:
+    if contents.metadata.get(container.SEAL) != container.seal_of(contents.header):
+        raise ModelFileError("its header is damaged: the checksum is another")
+
+
 def _format_of(contents: Contents) -> int:
     text = contents.metadata.get(FORMAT_KEY, "")
     if re.fullmatch("[1-9][0-9]{0,5}", text) is None:
-        raise ModelFileError("it is no model file of margintree")
+        raise ModelFileError(container.NO_MODEL)
     if int(text) > max(READERS):
         raise ModelFileError(
             f"it has format {text}, and margintree {version('margintree')} reads formats up to {max(READERS)}; upgrade "
@@ -164,8 +215,7 @@ def read_format_1(contents: Contents, verify: bool) -> Any:
 
 def read_format_2(contents: Contents, verify: bool, update: Callable[..., None] | None = None) -> Any:
     """Return the estimator of a file of format 2; ``update`` makes one of what an older file holds."""
-    if contents.metadata.get("sha256") != container.seal_of(contents.header):
-        raise ModelFileError("its header is damaged: the checksum is another")
+    _check_seal(contents)
     model = container.parse_json(contents.metadata.get("model", ""), "description")
     facts, digests, name = model.get("facts"), model.get("sha256"), model.get("estimator")
     if not isinstance(facts, dict) or not isinstance(digests, dict) or digests.keys() != contents.arrays.keys():

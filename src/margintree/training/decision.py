@@ -5,6 +5,7 @@ more: with a validation row in the training set of the machines that make the li
 listed with its class and become negatives of its machine, which then looks worse than it is.
 """
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -71,8 +72,17 @@ class Decision:
     open_gap: float = 0.0
 
 
-def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threads: int) -> Decision:
-    """Calibrate the trees, try the candidates, and train the decider that is chosen on all rows."""
+def decide(
+    trainer: Trainer,
+    trees: Sequence[ClassTree],
+    wanted: Wanted,
+    n_threads: int,
+    on_step: Callable[[str, float], None] = lambda description, done: None,
+) -> Decision:
+    """Calibrate the trees, try the candidates, and train the decider that is chosen on all rows.
+
+    ``on_step`` hears what was done, and which part of the whole is done by now.
+    """
     training_set, function = trainer.training_set, trainer.training_set.function
     tried = defaults.candidates(wanted, training_set)
     uses_lists = not defaults.learns_from_all(training_set) and any(one.decide == "rest" for one in tried)
@@ -86,11 +96,19 @@ def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threa
     of_folds = replace(trainer, tol=max(trainer.tol, defaults.FOLD_TOL))
     nobody = np.zeros(len(rows.fold), dtype=np.bool_)
 
+    masks = validation_parts(rows) if uses_lists else []
+    # Rows are held out of each part and, if there are several, of all rows; the final decider is the last step.
+    steps = itertools.count(1)
+    n_steps = n_folds * (len(masks) + (len(masks) != 1)) + len(tried) + 1
+
+    def step_done(description: str) -> None:
+        on_step(description, next(steps) / n_steps)
+
     def held_out(left_out: Mask) -> HeldOut:
-        return hold_out(of_folds, rows, trees, left_out, wanted.prune, n_threads)
+        on_fold = partial(step_done, "cross-validation of the nodes")
+        return hold_out(of_folds, rows, trees, left_out, wanted.prune, n_threads, on_fold)
 
     if uses_lists:
-        masks = validation_parts(rows)
         rounds = [Round(of_folds, held_out(mask), mask, wanted, n_threads) for mask in masks]
         # Where rows are few, machines that have seen all of them are worth their time.
         everything = rounds[0].held_out if len(rounds) == 1 else held_out(nobody)
@@ -102,14 +120,16 @@ def decide(trainer: Trainer, trees: Sequence[ClassTree], wanted: Wanted, n_threa
         masks = enough_of(masks, defaults.VALIDATION_ROWS)
         rounds = [Round(of_folds, everything, mask, wanted, n_threads) for mask in masks if mask.any()]
     results: dict[Candidate, Result] = {}
-    for candidate in tried:
+    for number, candidate in enumerate(tried, 1):
         if not is_hopeless(candidate, results):
             results[candidate] = result_of([one.asked(candidate) for one in rounds], n_threads)
+        step_done(f"decider {number}/{len(tried)}: {candidate.decide}")
     chosen, records = choose(results)
     # With many classes the machines of the candidates would be most of the memory of a fit.
     rounds.clear()
     final = Round(trainer, everything, nobody, wanted, n_threads)
     decider, machines = final.decider(chosen)
+    step_done(f"chosen decider: {chosen.decide}")
     decider = weighed_decider(decider, results[chosen].slope, results[chosen].path_weight)
     of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
     numbered = [replace(machine, row_index=rows.original[machine.row_index]) for machine in of_kernel]

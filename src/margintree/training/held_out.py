@@ -131,16 +131,24 @@ class HeldOut:
 
 
 def hold_out(
-    trainer: Trainer, rows: Rows, trees: Sequence[ClassTree], left_out: Mask, prune: float, n_threads: int
+    trainer: Trainer,
+    rows: Rows,
+    trees: Sequence[ClassTree],
+    left_out: Mask,
+    prune: float,
+    n_threads: int,
+    on_fold: Callable[[], None] = lambda: None,
 ) -> HeldOut:
     """Train all nodes without each fold in turn, and fit their sigmoids to what they say of its rows.
 
-    ``trainer`` trains on ``rows``. The rows that are left out are asked about as well, but teach nothing.
+    ``trainer`` trains on ``rows``. The rows that are left out are asked about as well, but teach nothing. ``on_fold``
+    hears of each fold that is done.
     """
-    grown: list[Grown] = [
-        [(tree, machines_without(trainer, tree, (rows.fold == fold) | left_out, prune, n_threads)) for tree in trees]
-        for fold in range(rows.n_folds)
-    ]
+    grown: list[Grown] = []
+    for fold in range(rows.n_folds):
+        masked = (rows.fold == fold) | left_out
+        grown.append([(tree, machines_without(trainer, tree, masked, prune, n_threads)) for tree in trees])
+        on_fold()
     classes = rows.classes
     models = [rows.model(machines, None, ()) for machines in grown]
     counted = np.where(_is_new_class(rows, left_out), 0.0, rows.importance)
