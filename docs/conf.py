@@ -120,8 +120,14 @@ def link_pages(_app: Sphinx, doctree: nodes.document) -> None:
             if match := pattern.fullmatch(link["reftarget"]):
                 target = match.expand(page)
                 new = addnodes.pending_xref(
-                    "", *link.children, refdoc=link["refdoc"], refdomain="std", reftype="doc", reftarget=target,
-                    refexplicit=True, refwarn=True,
+                    "",
+                    *link.children,
+                    refdoc=link["refdoc"],
+                    refdomain="std",
+                    reftype="doc",
+                    reftarget=target,
+                    refexplicit=True,
+                    refwarn=True,
                 )
                 link.replace_self(new)
                 break

@@ -2,8 +2,8 @@
 The class tree of handwritten digits
 ====================================
 
-A tree over the ten digits, learned from 8 x 8 images, with the mean image of each class at its leaf. Digits that are hard
-to tell apart are separated late, far from the root.
+A tree over the ten digits, learned from 8 x 8 images, with the mean image of each class at its leaf. Each node divides its
+classes into the two groups that a support vector machine separates best.
 """
 
 # %%
@@ -32,8 +32,10 @@ plot_tree(model, thumbnails=means, X=X_test, y=y_test)
 plt.show()
 
 # %%
-# Why was the first test row given its class? The picture shows its path, what was given up at each node, and the
-# finalists.
-explanation = model.explain(X_test[0])
+# Explain the prediction that the model is least certain of: the path of the row, the classes that were given up at each
+# node, and what decided between the finalists.
+row = model.predict_proba(X_test).max(axis=1).argmin()
+explanation = model.explain(X_test[row])
+print(f"the image shows a {y_test[row]}")
 explanation.plot()
 plt.show()

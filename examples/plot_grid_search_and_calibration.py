@@ -33,8 +33,10 @@ models = {
 }
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.5), layout="constrained")
-scores = search.cv_results_["mean_test_score"].reshape(len(grid["C"]), len(grid["balance"]), order="F")
+scores = search.cv_results_["mean_test_score"].reshape(len(grid["C"]), len(grid["balance"]))
 image = left.imshow(scores, cmap="viridis")
+for (i, j), score in np.ndenumerate(scores):
+    left.text(j, i, f"{score:.3f}", ha="center", va="center", bbox={"facecolor": "white", "edgecolor": "none"})
 left.set_xticks(range(len(grid["balance"])), grid["balance"])
 left.set_yticks(range(len(grid["C"])), grid["C"])
 left.set(xlabel="balance", ylabel="C", title="Accuracy in cross-validation")

@@ -23,7 +23,7 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X / 16, y, random_state=0)
 model = margintree.MarginTreeClassifier(random_state=0).fit(X_train, y_train)
 
-directory = tempfile.TemporaryDirectory()
+directory = tempfile.TemporaryDirectory()  # removed when Python ends
 path = Path(directory.name) / "digits.margintree"
 margintree.save_model(model, path)
 print(f"{path.stat().st_size / 1000:.0f} kB")
@@ -62,8 +62,3 @@ ax.boxplot(list(times.values()), orientation="horizontal", whis=(5, 95), showfli
 ax.set_xscale("log")
 ax.set(xlabel="Microseconds for one row (box: quartiles, whiskers: 5 % and 95 %)", title="Latency of one prediction")
 plt.show()
-
-# %%
-# The file is mapped as long as a model uses it, so remove it last.
-del served, single
-directory.cleanup()
