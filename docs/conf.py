@@ -29,14 +29,12 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_copybutton",
-    "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "auto_examples/**/*.md5", "sg_execution_times.rst"]
 
 # Markdown
-myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
 # API reference. Parameters and attributes come from the docstrings; methods have pages of their class.

@@ -2,9 +2,9 @@
 Accuracy against latency of all methods
 =======================================
 
-All estimators of margintree use the same solvers, so that a comparison compares methods: trees, one-vs-rest, one-vs-one,
-the decision DAG, error-correcting codes and all-together machines. Each dot is a method, trained on the digits of
-scikit-learn with the linear kernel.
+All estimators of margintree use the same solvers, so that a comparison compares methods: trees, one-vs-rest,
+one-vs-one, the decision DAG, error-correcting codes and all-together machines. Each dot is a method, trained on the
+digits of scikit-learn with the linear kernel.
 """
 
 # %%

@@ -2,8 +2,8 @@
 The class tree of handwritten digits
 ====================================
 
-A tree over the ten digits, learned from 8 x 8 images, with the mean image of each class at its leaf. Each node divides its
-classes into the two groups that a support vector machine separates best.
+A tree over the ten digits, learned from 8 x 8 images, with the mean image of each class at its leaf. Each node divides
+its classes into the two groups that a support vector machine separates best.
 """
 
 # %%

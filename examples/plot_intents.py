@@ -2,11 +2,11 @@
 Intents of bank customers, from text
 ====================================
 
-banking77 has questions of bank customers with 77 intents. A pipeline of tf-idf and a margin tree classifies the text; the
-tree shows which intents are alike, and an explanation shows which words decided.
+banking77 has questions of bank customers with 77 intents. A pipeline of tf-idf and a margin tree classifies the text;
+the tree shows which intents are alike, and an explanation shows which words decided.
 
-This example reads ``banking77.train.tsv.bz2`` and ``banking77.test.tsv.bz2`` from the directory that ``MARGINTREE_DATA``
-names: one question per line, its intent and a tab before it.
+This example reads ``banking77.train.tsv.bz2`` and ``banking77.test.tsv.bz2`` from the directory that
+``MARGINTREE_DATA`` names: one question per line, its intent and a tab before it.
 """
 
 # %%

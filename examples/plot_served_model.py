@@ -2,8 +2,8 @@
 Serving a model from a mapped file
 ==================================
 
-A model file is mapped into memory, not read: loading takes a moment whatever its size, and processes on one machine share
-its pages. ``single_instance()`` then classifies one row at a time without the cost of validating a batch.
+A model file is mapped into memory, not read: loading takes a moment whatever its size, and processes on one machine
+share its pages. ``single_instance()`` then classifies one row at a time without the cost of validating a batch.
 """
 
 # %%

@@ -2,8 +2,8 @@
 Where the tree loses its accuracy
 =================================
 
-A confusion matrix in the order of the tree shows which node is to blame for an error: the last one that the paths to the
-true class and to the predicted class have in common.
+A confusion matrix in the order of the tree shows which node is to blame for an error: the last one that the paths to
+the true class and to the predicted class have in common.
 """
 
 # %%
@@ -30,8 +30,8 @@ for record in display.worst_nodes(3):
     print(f"{record['n_errors']:3} errors between {record['left']} and {record['right']}")
 
 # %%
-# With the default walk, the most probable paths nominate finalists, and one-vs-one or one-vs-rest machines decide between
-# them. The tree is the same. Most of its errors are gone, because the true class is often among the finalists.
+# With the default walk, the most probable paths nominate finalists, and one-vs-one or one-vs-rest machines decide
+# between them. The tree is the same. Most of its errors are gone, because the true class is often among the finalists.
 default = MarginTreeClassifier(random_state=0).fit(X_train, y_train)
 print(f"accuracy: greedy {greedy.score(X_test, y_test):.3f}, default {default.score(X_test, y_test):.3f}")
 ConfusionByTreeDisplay.from_estimator(default, X_test, y_test)

@@ -2,9 +2,9 @@
 A tree over 1,482 WordNet classes, and WordNet's own
 ====================================================
 
-Each row has the words of a noun of WordNet and of its definition; the class is the hypernym of the noun, the more general
-term right above it. The tree is learned from these words alone. WordNet has a hierarchy of its own over the same
-classes, so we can ask how much of it the tree has found.
+Each row has the words of a noun of WordNet and of its definition; the class is the hypernym of the noun, the more
+general term right above it. The tree is learned from these words alone. WordNet has a hierarchy of its own over the
+same classes, so we can ask how much of it the tree has found.
 
 This example reads ``wordnet_hypernyms`` from the directory that ``MARGINTREE_DATA`` names.
 """
@@ -33,8 +33,8 @@ paths = Path(os.environ["MARGINTREE_DATA"]) / "wordnet_hypernyms.taxonomy.txt.bz
 reference = nested_from_paths(bz2.decompress(paths.read_bytes()).decode().split(), labels=np.unique(y).tolist())
 
 # %%
-# Learn a tree, take one that balanced 2-means of the class means gives, and draw one at random. With the greedy walk the
-# accuracy depends on the tree alone.
+# Learn a tree, take one that balanced 2-means of the class means gives, and draw one at random. With the greedy walk
+# the accuracy depends on the tree alone.
 trees = {"learned": "best_first", "centroid": "centroid", "random": "random"}
 models, agreement, accuracy = {}, {}, {}
 for name, split in trees.items():
@@ -45,8 +45,8 @@ for name, split in trees.items():
     print(f"{name:10} triplet agreement {agreement[name]:.3f}, accuracy {accuracy[name]:.3f}")
 
 # %%
-# A triplet agrees if the tree and WordNet put the same two of three classes together. A random tree agrees with a third of
-# them. The learned tree finds some of WordNet, about as much as the centroids do, and far from all of it.
+# A triplet agrees if the tree and WordNet put the same two of three classes together. A random tree agrees with a
+# third of them. The learned tree finds some of WordNet, about as much as the centroids do, and far from all of it.
 figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
 for ax, values, label in [
     (axes[0], agreement, "Triplet agreement with WordNet"),
