@@ -107,6 +107,7 @@ def copy_results(_app: Sphinx) -> None:
 PAGES = [
     (re.compile(r"(?:.*/)?benchmarks/results/((?:reproduction/)?\w+)(?:\.md)?"), r"/results/\1"),
     (re.compile(r"(?:.*/)?examples/(plot_\w+)\.py"), r"/auto_examples/\1"),
+    (re.compile(r"(?:.*/)?examples/README\.txt"), "/auto_examples/index"),
     (re.compile(r"docs/(\w+)\.md"), r"/\1"),
 ]
 
