@@ -85,13 +85,11 @@ sphinx_gallery_conf = {
     "examples_dirs": str(EXAMPLES),
     "gallery_dirs": "auto_examples",
     "filename_pattern": runnable_examples(),
-    "within_subsection_order": "ExampleTitleSortKey",
     "download_all_examples": False,
     "remove_config_comments": True,
     "show_memory": False,
     "show_signature": False,
     "min_reported_time": 10_000,
-    "plot_gallery": "True",
     "abort_on_example_error": True,
 }
 

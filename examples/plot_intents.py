@@ -9,6 +9,8 @@ This example reads ``banking77.train.tsv.bz2`` and ``banking77.test.tsv.bz2`` fr
 ``MARGINTREE_DATA`` names: one question per line, its intent and a tab before it.
 """
 
+# sphinx_gallery_thumbnail_number = -1
+
 # %%
 # Read the questions.
 import bz2

@@ -8,6 +8,8 @@ from the paragraphs alone; it knows nothing of language families.
 This example reads ``udhr_char3`` from the directory that ``MARGINTREE_DATA`` names.
 """
 
+# sphinx_gallery_thumbnail_number = -1
+
 # %%
 # Fit a tree on the training part, with tf-idf weights.
 import os

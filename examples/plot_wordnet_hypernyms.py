@@ -9,6 +9,8 @@ same classes, so we can ask how much of it the tree has found.
 This example reads ``wordnet_hypernyms`` from the directory that ``MARGINTREE_DATA`` names.
 """
 
+# sphinx_gallery_thumbnail_number = -1
+
 # %%
 # Load the rows, and the reference hierarchy as nested lists of labels.
 import bz2
