@@ -35,6 +35,18 @@ def conclude(node: NodeProblem, labelling: Array, start: SVMSolution | None = No
     Returns
     -------
     SplitResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.splits import conclude
+    >>> class FirstAgainstTheRest:
+    ...     def divide(self, node):
+    ...         return conclude(node, np.where(np.arange(node.n_classes) == 0, 1.0, -1.0))
+    >>> model = MarginTreeClassifier(split=FirstAgainstTheRest(), walk="greedy", calibration_folds=0)
+    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], ["a", "b", "c", "d"]).tree_.depth.max()
+    np.int32(3)
     """
     labelling = np.asarray(labelling, dtype=np.float64)
     solution = node.finish(labelling, start)
