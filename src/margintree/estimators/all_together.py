@@ -20,13 +20,13 @@ from margintree.worker_threads import apart
 class AllTogetherSVC(FlatClassifier):
     """Linear support vector machines of all classes, trained in one problem; the largest decision value wins.
 
-    ``loss="crammer_singer"`` has one linear slack per row, for its worst rival:
+    ``loss="crammer_singer"`` has one linear slack per row, for its worst rival::
 
         min_w  1/2 sum_k |w_k|^2 + C sum_j s_j max(0, max_{k != y_j} 1 - (w_{y_j} - w_k)'x_j)
 
     This is liblinear's problem, with liblinear's C: ``LinearSVC(multi_class="crammer_singer")`` has the same weights.
 
-    ``loss="weston_watkins"`` has a squared slack for each rival:
+    ``loss="weston_watkins"`` has a squared slack for each rival::
 
         min_w  1/2 sum_k |w_k|^2 + C/4 sum_j s_j sum_{k != y_j} max(0, 1 - (w_{y_j} - w_k)'x_j)^2
 
@@ -43,7 +43,7 @@ class AllTogetherSVC(FlatClassifier):
     C : float, default=1.0
         Weight of the loss in the formulas above.
     fit_intercept : bool, default=True
-        Add a constant feature of 1, whose weight counts in |w_k|^2 (liblinear's ``intercept_scaling=1``).
+        Add a constant feature of 1, whose weight counts in ``|w_k|^2`` (liblinear's ``intercept_scaling=1``).
     tol : float, default=1e-3
         Relative duality gap at which training ends.
     max_iter : int, default=10000

@@ -92,7 +92,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
     n_iter_ : int
         Passes over the rows at the node that took most; 1 for ``node="online"``.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features_in,)
         Only where X has feature names.
 
     Notes

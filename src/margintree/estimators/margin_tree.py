@@ -55,7 +55,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         A callable gets two sets of rows and returns their kernel matrix.
     C : float, default=1.0
-        Weight of the squared hinge loss, C/2 sum_j s_j max(0, 1 - z_j f(x_j))^2. liblinear's C is half
+        Weight of the squared hinge loss, ``C/2 sum_j s_j max(0, 1 - z_j f(x_j))^2``. liblinear's C is half
         of this.
     gamma : {"scale", "auto"} or float, default="scale"
         Of the "rbf" and "poly" kernels. "scale" is 1 / (n_features * variance of X).
@@ -132,7 +132,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
     n_iter_ : int
         Passes over the rows at the node that took most.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features_in,)
         Only where X has feature names.
 
     References

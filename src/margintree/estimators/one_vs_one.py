@@ -28,7 +28,7 @@ class OneVsOneSVC(FlatClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    pairs_ : ndarray of shape (n_machines_, 2)
+    pairs_ : ndarray of shape (n_machines, 2)
         The classes of each machine, as indices into ``classes_``.
     n_machines_ : int
     n_iter_ : int

@@ -20,10 +20,10 @@ class OutputCodeSVC(FlatClassifier):
     and those with -1, on their rows alone. With f_j the values of the machines and x_j their signs, the distance from
     class k is, for the code M,
 
-    - ``decoding="hamming"``: sum_j (1 - x_j M_kj) / 2, where each 0 counts one half;
-    - ``decoding="attenuated"``: sqrt(sum_j |x_j| |M_kj| (x_j - M_kj)^2), where no 0 counts;
-    - ``decoding="loss_weighted"``: sum_j W_kj exp(-M_kj f_j), where W_kj is the share of the training rows of class k
-      that machine j puts on its side, scaled so that sum_j W_kj = 1.
+    - ``decoding="hamming"``: ``sum_j (1 - x_j M_kj) / 2``, where each 0 counts one half;
+    - ``decoding="attenuated"``: ``sqrt(sum_j |x_j| |M_kj| (x_j - M_kj)^2)``, where no 0 counts;
+    - ``decoding="loss_weighted"``: ``sum_j W_kj exp(-M_kj f_j)``, where W_kj is the share of the training rows of class
+      k that machine j puts on its side, scaled so that sum_j W_kj = 1.
 
     The paper has the last rule with a linear and with an exponential loss; this is the exponential one. One thing
     differs: the shares in W are (correct + 1) / (all + 2), so that a class that most machines miss does not trust a
@@ -47,8 +47,8 @@ class OutputCodeSVC(FlatClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    code_ : ndarray of shape (n_classes, n_machines_)
-    code_weights_ : ndarray of shape (n_classes, n_machines_)
+    code_ : ndarray of shape (n_classes, n_machines)
+    code_weights_ : ndarray of shape (n_classes, n_machines)
         W of loss-weighted decoding.
     n_machines_ : int
     n_iter_ : int

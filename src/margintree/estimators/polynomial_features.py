@@ -35,7 +35,7 @@ class PolynomialKernelFeatures(TransformerMixin, BaseEstimator):  # type: ignore
     ----------
     n_output_features_ : int
         Number of monomials.
-    scale_ : ndarray of shape (n_output_features_,)
+    scale_ : ndarray of shape (n_output_features,)
         Factor of each monomial.
 
     Examples
@@ -107,7 +107,7 @@ class PolynomialKernelFeatures(TransformerMixin, BaseEstimator):  # type: ignore
 
         Returns
         -------
-        ndarray or CSR matrix of shape (n_samples, n_output_features_)
+        ndarray or CSR matrix of shape (n_samples, n_output_features)
         """
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", dtype=np.float64, reset=False)

@@ -2,6 +2,7 @@
 
 from margintree.splits.alternating import AlternatingSplit
 from margintree.splits.best_first import BestFirstSplit
+from margintree.splits.bounds import conclude
 from margintree.splits.centroid import CentroidSplit
 from margintree.splits.exhaustive import ExhaustiveSplit
 from margintree.splits.node import NodeProblem, Split, SplitResult
@@ -19,6 +20,7 @@ __all__ = [
     "RelaxationSplit",
     "Split",
     "SplitResult",
+    "conclude",
 ]
 
 SPLITS: dict[str, Split] = {

@@ -20,7 +20,34 @@ ROUNDING = 1e-12
 
 
 def conclude(node: NodeProblem, labelling: Array, start: SVMSolution | None = None) -> SplitResult:
-    """Solve the chosen labelling to the node's tolerance, and bound all others with its dual point."""
+    """Solve the chosen labelling to the node's tolerance, and bound all others with its dual point.
+
+    The last step of most splits.
+
+    Parameters
+    ----------
+    node : NodeProblem
+    labelling : ndarray of shape (n_classes,)
+        +1 for the classes that go left, -1 for those that go right.
+    start : SVMSolution, default=None
+        A solution to start from.
+
+    Returns
+    -------
+    SplitResult
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.splits import conclude
+    >>> class FirstAgainstTheRest:
+    ...     def divide(self, node):
+    ...         return conclude(node, np.where(np.arange(node.n_classes) == 0, 1.0, -1.0))
+    >>> model = MarginTreeClassifier(split=FirstAgainstTheRest(), walk="greedy", calibration_folds=0)
+    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], ["a", "b", "c", "d"]).tree_.depth.max()
+    np.int32(3)
+    """
     labelling = np.asarray(labelling, dtype=np.float64)
     solution = node.finish(labelling, start)
     bound, exact = lower_bound(node, solution.alpha)

@@ -18,7 +18,7 @@ class ExhaustiveSplit:
     ----------
     criterion : {"objective", "margin"}, default="objective"
         "objective" minimises P(z) over the feasible labellings (MSM1, eq. 3). "margin" maximises
-        2 / |w|^2 over all of them, without balance, as eq. 1 is written (MSM0).
+        ``2 / |w|^2`` over all of them, without balance, as eq. 1 is written (MSM0).
     """
 
     criterion: str = "objective"

@@ -125,7 +125,7 @@ class NodeProblem:
         return self.rows.polish(self.solve(labelling, start=start))
 
     def imbalance(self, labelling: Array) -> float:
-        """Return |sum_k n_k z_k| / N."""
+        """Return ``|sum_k n_k z_k| / N``."""
         return float(abs(self.sizes @ labelling) / self.sizes.sum())
 
     def is_feasible(self, labelling: Array) -> bool:

@@ -1,0 +1,29 @@
+"""The API reference lists every public name, and nothing else."""
+
+import re
+from importlib import import_module
+
+import pytest
+
+LISTED = re.compile(r"\.\. currentmodule:: (\S+)|^   (\w+)$", flags=re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def listed(root):
+    """Return the names of the reference by their modules."""
+    names, module = {}, ""
+    for current, name in LISTED.findall((root / "docs" / "api.md").read_text(encoding="utf-8")):
+        module = current or module
+        names.setdefault(module, [])
+        if name:
+            names[module].append(name)
+    return names
+
+
+@pytest.mark.parametrize("module", ["margintree", "margintree.splits", "margintree.inspection", "margintree.datasets"])
+def test_every_public_name_is_in_the_reference_once(module, listed):
+    assert sorted(listed[module]) == sorted(import_module(module).__all__)
+
+
+def test_the_reference_has_no_other_modules(listed):
+    assert set(listed) == {"margintree", "margintree.splits", "margintree.inspection", "margintree.datasets"}
