@@ -82,7 +82,7 @@ def generated_page(tmp_path_factory):
             left = int(np.clip(size * rng.uniform(0.25, 0.75), 1, size - 1))
             pending += [size - left, left]
     model = MarginTreeClassifier(walk="greedy", calibration_folds=0)
-    model.tree_ = ClassTree._from_preorder(leaf_class)
+    model.tree_ = ClassTree.from_preorder(leaf_class)
     model.classes_, model.n_features_in_ = np.array([f"class {k:05d}" for k in range(N_GENERATED)]), 3
     machines = [LinearClassifier(np.arange(3), rng.normal(size=3), 0.0) for _ in range(N_GENERATED - 1)]
     model._model = LinearTree.from_classifiers(model.tree_, machines, 3)
@@ -385,7 +385,7 @@ def test_the_confusion_matrix_counts_rows_by_true_and_predicted_class(page, digi
 
 def test_collapsed_subtrees_are_one_row_and_one_column_of_the_confusion_matrix(page, digits_page):
     data = data_of(digits_page)
-    tree = ClassTree._from_preorder(data["leaves"])
+    tree = ClassTree.from_preorder(data["leaves"])
     ends = [
         node for node in range(tree.n_nodes) if tree.depth[node] == 2 or (tree.is_leaf(node) and tree.depth[node] < 2)
     ]
