@@ -37,7 +37,7 @@ VALUES = [
 ]
 FLOATS = [np.nan, np.inf, -np.inf, 0.0, -1.0, 1e308, -1e308, 1e-320, 1.5]
 RESERVED = "__metadata__"
-# The multiplier of the hash of columns; see margintree/kernels/tables.py.
+# The multiplier of the hash of columns; see margintree/compiled/tables.py.
 GOLDEN, MOST_HASHED = 0x9E3779B1, 2**20
 
 

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 
 from margintree import DecisionDAGClassifier, MarginTreeClassifier
-from margintree.kernels.compile import compiled
-from margintree.kernels.pointers import pointers
-from margintree.kernels.ranking import ranked, workspace
+from margintree.compiled.compile import compiled
+from margintree.compiled.pointers import pointers
+from margintree.compiled.ranking import ranked, workspace
 
 
 @compiled

@@ -17,7 +17,7 @@ from margintree import (
     OneVsRestSVC,
     to_onnx,
 )
-from margintree.kernels import ranking
+from margintree.compiled import ranking
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")

@@ -9,7 +9,7 @@ import time
 import pytest
 
 from margintree import worker_threads
-from margintree.kernels.giving_up import is_abandoned
+from margintree.compiled.giving_up import is_abandoned
 from margintree.worker_threads import Abandoned, Workers, apart, give_up_if_abandoned, in_threads
 
 

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from margintree import kernels
+from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.estimators.base import MachineClassifier
 from margintree.onnx_graph import Graph, plain_labels
@@ -337,7 +337,7 @@ def _log_odds(graph: Graph, finalists: Finalists, values: str | None, ranker: Ra
         known = graph.add("Reshape", graph.add("GatherElements", columns, flat, axis=1), graph.constant([0, s, s]))
         is_missing = graph.add("Equal", column, graph.constant(2 * n_pairs))
         odds = graph.add("Where", is_missing, odds, known)
-    largest = kernels.ranking.LARGEST_EXPONENT
+    largest = compiled.ranking.LARGEST_EXPONENT
     return graph.add("Clip", odds, graph.constant(-largest), graph.constant(largest))
 
 
@@ -345,7 +345,7 @@ def _compared(graph: Graph, odds: str, finalists: Finalists, size: int) -> str:
     """Return which places are compared with which later ones: neither of them has lost clearly before."""
     from onnx import TensorProto
 
-    clearly = kernels.ranking.CLEARLY
+    clearly = compiled.ranking.CLEARLY
     loses = graph.add("Less", odds, graph.constant(-clearly))
     wins = graph.add("Greater", odds, graph.constant(clearly))
     is_in, rounds = finalists.is_within_gap, []
@@ -376,7 +376,7 @@ def _probabilities(graph: Graph, scores: str, ranking: str, finalists: Finalists
     rest = graph.add("Max", graph.add("ReduceSum", outside, rows, keepdims=1), graph.constant(np.finfo(float).tiny))
     others = graph.add("Mul", outside, graph.add("Div", left_over, rest))
     most = graph.add(
-        "Mul", graph.add("ReduceMax", own, axes=[1], keepdims=1), graph.constant(kernels.ranking.BELOW_THE_BEST)
+        "Mul", graph.add("ReduceMax", own, axes=[1], keepdims=1), graph.constant(compiled.ranking.BELOW_THE_BEST)
     )
     others = graph.add("Min", others, most)
     together = graph.add("ScatterElements", others, finalists.classes, own, axis=1, reduction="add")

@@ -5,7 +5,7 @@ compiled loop or a matrix product waits for the end of that. Here long work runs
 calling thread waits where it can be interrupted. After an interrupt, or an error in one task, the threads are
 abandoned: they are daemons, begin no further task, and leave the one at hand where it calls
 ``give_up_if_abandoned``, which the solvers do before each problem. Compiled loops look at ``ABANDONED_THREADS``
-(see ``margintree.kernels.giving_up``), so that they end within a pass over their rows.
+(see ``margintree.compiled.giving_up``), so that they end within a pass over their rows.
 """
 
 import atexit

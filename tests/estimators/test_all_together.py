@@ -143,7 +143,7 @@ def test_rows_that_are_all_equal_or_all_zero_do_no_harm(loss, fit_intercept):
 
 
 def test_read_only_and_strided_arrays_compile_nothing_new():
-    from margintree.kernels import all_together
+    from margintree.compiled import all_together
 
     X, y = load_iris(return_X_y=True)
     AllTogetherSVC(random_state=0).fit(X, y)

@@ -126,10 +126,10 @@ def test_ctrl_c_ends_a_fit_within_a_second_and_another_fit_works(n_jobs, catches
 
 FIT = """
 from sklearn.datasets import load_iris
-from margintree import MarginTreeClassifier, kernels
+from margintree import MarginTreeClassifier, compiled
 X, y = load_iris(return_X_y=True)
 model = MarginTreeClassifier(split="random", walk="greedy", calibration_folds=0, random_state=0)
-print(model.fit(X, y).predict(X).tolist(), type(kernels.linear_dual.solve._cache).__name__)
+print(model.fit(X, y).predict(X).tolist(), type(compiled.linear_dual.solve._cache).__name__)
 """
 
 
@@ -139,7 +139,7 @@ def test_a_cache_that_cannot_be_written_only_costs_compilation(tmp_path):
     blocked.touch()
     package = tmp_path / "site" / "margintree"
     shutil.copytree(Path(margintree.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "kernels" / "__pycache__").touch()
+    (package / "compiled" / "__pycache__").touch()
     environment = os.environ | {
         "NUMBA_CACHE_DIR": str(blocked / "cache"),
         "HOME": str(blocked),

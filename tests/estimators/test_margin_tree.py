@@ -290,7 +290,7 @@ def test_float32_and_read_only_input_is_taken_as_it_is(kernel, make):
 
 
 def test_read_only_and_strided_arrays_compile_nothing_new():
-    from margintree.kernels import linear_dual, walk
+    from margintree.compiled import linear_dual, walk
 
     X, y = blobs(6, 10)
     MarginTreeClassifier(random_state=0).fit(X, y).predict(X)

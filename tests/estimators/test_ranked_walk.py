@@ -16,7 +16,7 @@ from sklearn.metrics import log_loss
 from sklearn.metrics.pairwise import rbf_kernel
 
 from margintree import MarginTreeClassifier
-from margintree.kernels.ranking import CLEARLY
+from margintree.compiled.ranking import CLEARLY
 from margintree.prediction.linear_tree import Sigmoids
 
 LAYOUTS = {"linear": np.asarray, "linear, csr": sp.csr_array, "rbf": np.asarray}

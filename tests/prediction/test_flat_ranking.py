@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.special import softmax
 from sklearn.svm import LinearSVC
 
-from margintree import MarginTreeClassifier, kernels, load_model, save_model
+from margintree import MarginTreeClassifier, compiled, load_model, save_model
 from margintree.datasets import fetch, prepared
 from margintree.prediction.decider import Decider
 from margintree.prediction.flat_ranking import FlatRanking
@@ -65,8 +65,8 @@ def test_one_row_gets_what_it_gets_in_a_batch(case):
     classes, scores = flat.top(X, 4)
     for i in range(X.shape[0]):
         row = (X[[i]].indices.astype(np.int32), X[[i]].data) if is_sparse else (X[i],)
-        assert kernels.flat.largest(row, n_features, flat.machines) == classes[i, 0]
-        best, probabilities = kernels.flat_ranking.best(row, n_features, flat.machines, 0.3, 4)
+        assert compiled.flat.largest(row, n_features, flat.machines) == classes[i, 0]
+        best, probabilities = compiled.flat_ranking.best(row, n_features, flat.machines, 0.3, 4)
         np.testing.assert_array_equal(best, classes[i])
         np.testing.assert_array_equal(probabilities, scores[i])
 
@@ -122,7 +122,7 @@ def test_the_walk_along_all_paths_says_the_same(text, model):
     forest = ranker.tree.forest
     decider = ranker.decider.arrays(forest)
     classes, scores = np.empty((X.shape[0], 8), dtype=np.int64), np.empty((X.shape[0], 8))
-    kernels.ranking.top(
+    compiled.ranking.top(
         *(layout(X), 0, X.shape[0], forest, decider, 0, np.inf, 8, 8, classes, scores),
         np.empty(X.shape[0], dtype=np.int64),
     )

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
-from margintree import MarginTreeClassifier, OneVsOneSVC, kernels
+from margintree import MarginTreeClassifier, OneVsOneSVC, compiled
 
 WALKS = ["greedy", "beam", "all"]
 
@@ -228,10 +228,10 @@ def test_read_only_and_unaligned_rows_compile_nothing_anew(digits, case):
     one, x = model.single_instance(), X[3].copy()
     columns, values = np.flatnonzero(x).astype(np.int32), x[np.flatnonzero(x)]
     expected = one.predict(x), one.predict(columns, values)
-    n_compiled = len(kernels.single.best_class.signatures)
+    n_compiled = len(compiled.single.best_class.signatures)
     for odd in (read_only_copy, unaligned_copy):
         assert (one.predict(odd(x)), one.predict(odd(columns), odd(values))) == expected
-    assert len(kernels.single.best_class.signatures) == n_compiled
+    assert len(compiled.single.best_class.signatures) == n_compiled
 
 
 def read_only_copy(array):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers import all_together
 from margintree.solvers.all_together import solve_all_together
 
@@ -165,7 +165,7 @@ def test_the_problem_of_one_row_is_solved_exactly(seed: int, ridge: float, bound
     values, own = 2.0 * random.normal(size=8), float(random.normal())
     squared_norm = float(random.uniform(0.1, 3.0))
     curvature = squared_norm + 2.0 * ridge
-    theta = kernels.all_together.threshold(values.copy(), own, squared_norm, ridge, bound)
+    theta = compiled.all_together.threshold(values.copy(), own, squared_norm, ridge, bound)
     total = np.maximum(0.0, values - theta).sum() / curvature
     assert total <= bound * (1 + 1e-9)
     wanted = squared_norm * total + own - 1.0

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.linear_rows import NEWTON_FEATURES
 from margintree.solvers.newton import newton
 
@@ -109,7 +109,7 @@ def test_linear_rows_meet_tol_where_coordinate_descent_alone_does_not(compact_pr
     weights = np.zeros(problem.features.shape[1])
     signs = labelling[problem.classes]
     squared_norms = (problem.features**2).sum(axis=1)
-    epochs, primal, dual = kernels.linear_dual.solve(
+    epochs, primal, dual = compiled.linear_dual.solve(
         rows._rows, signs, problem.ridge, squared_norms, alpha, weights, decision, tol, np.inf, 200, 0
     )
     assert epochs == 200

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from margintree import kernels
+from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.structures.random_tree import random_tree
@@ -255,7 +255,7 @@ def test_more_classes_than_newton_takes_are_trained_by_descent(compact_problem):
 )
 def test_the_level_of_a_block_meets_its_equation(pulls, squared_norm, ridge):
     pulls = np.array(pulls)
-    level = kernels.joint.level_of(pulls, len(pulls), squared_norm, ridge)
+    level = compiled.joint.level_of(pulls, len(pulls), squared_norm, ridge)
     total = np.maximum(0.0, pulls - level).sum() / squared_norm
     # A rounding error of the level counts ridge / squared_norm times as much in the sum.
     slope = 1.0 + len(pulls) * ridge / squared_norm

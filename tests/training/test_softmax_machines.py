@@ -9,7 +9,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import logsumexp
 from sklearn.covariance import ledoit_wolf
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers import training_set as sets
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training.softmax_machines import ClassMetric, RowLists, SoftmaxTrainer
@@ -182,7 +182,7 @@ def trained(monkeypatch):
         training_set = training_set_of(X.astype(dtype), y, cost=cost)
         trainer = SoftmaxTrainer.of(training_set, lists, importance, order)
         seen = SimpleNamespace(X=X, y=y, trainer=trainer, lists=lists)
-        solve = kernels.softmax_dual.solve
+        solve = compiled.softmax_dual.solve
 
         def watched(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter):
             seen.offsets, seen.cost, seen.rows = offsets.copy(), cost, order
@@ -191,7 +191,7 @@ def trained(monkeypatch):
             return result
 
         with monkeypatch.context() as patch:
-            patch.setattr(kernels.softmax_dual, "solve", watched)
+            patch.setattr(compiled.softmax_dual, "solve", watched)
             seen.machines, seen.path_weight, seen.gap = trainer.train(2.0, 1e-4, 200)
         return seen
 

@@ -5,7 +5,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.estimators.flat import FlatClassifier
 from margintree.prediction.flat_instance import FlatInstancePredictor
 from margintree.solvers.linear_rows import read_only
@@ -80,7 +80,7 @@ class OneVsOneSVC(FlatClassifier):
         if len(self.classes_) == 2:
             return -values[:, 0]
         votes = np.empty((len(values), len(self.classes_)))
-        kernels.flat.count_votes_of_rows(read_only(np.ascontiguousarray(values)), read_only(self.pairs_), votes)
+        compiled.flat.count_votes_of_rows(read_only(np.ascontiguousarray(values)), read_only(self.pairs_), votes)
         return votes
 
     def single_instance(self) -> FlatInstancePredictor:

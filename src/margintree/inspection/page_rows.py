@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.utils import _safe_indexing, column_or_1d
 
-from margintree import kernels
+from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.inspection.page_data import numbers
 from margintree.prediction.probability_tree import ProbabilityTree
@@ -89,7 +89,7 @@ def _path_values(estimator: Any, rows: Any, leaves: Index) -> tuple[Index, Index
         return start, node, value
     parent = tree.parent.astype(np.int64)
     for first, last, block, forest in model.blocks(rows):
-        kernels.walk.path_values(
+        compiled.walk.path_values(
             block, np.arange(last - first), leaves[first:last], parent, forest, start[first:last], value
         )
     return start, node, value

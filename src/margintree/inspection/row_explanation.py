@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import expit
 
-from margintree import kernels
+from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.inspection.explanation import Comparison, Contribution, Explanation, Finalist, PathStep
 from margintree.inspection.labels import Names, checked_names, feature_names_of
@@ -175,7 +175,7 @@ class _Row:
         values = np.empty(len(nodes) - 1)
         rows, forest = self.compiled
         start = np.zeros(1, dtype=np.int64)
-        kernels.walk.path_values(
+        compiled.walk.path_values(
             rows, start, np.array([leaf]), self.tree.parent.astype(np.int64), forest, start, values
         )
         nodes.reverse()
@@ -226,7 +226,7 @@ class _Row:
 
 @dataclass(frozen=True, eq=False)
 class _Decision:
-    """How the decider of a ranker ranks the finalists of a row; see ``margintree.kernels.ranking``."""
+    """How the decider of a ranker ranks the finalists of a row; see ``margintree.compiled.ranking``."""
 
     row: _Row
     ranker: Ranker
@@ -267,14 +267,14 @@ class _Decision:
         """Return what the decider makes of the finalists."""
         rows, forest = self.row.compiled
         scores = path_scores[None].copy()
-        kernels.ranking.decided(rows, self.ranker.decider.arrays(forest), np.ascontiguousarray(classes[None]), scores)
+        compiled.ranking.decided(rows, self.ranker.decider.arrays(forest), np.ascontiguousarray(classes[None]), scores)
         return np.asarray(scores[0])
 
     def _machine_values(self, machines: npt.NDArray[np.int64]) -> Array:
         rows, forest = self.row.compiled
         values = np.empty(len(machines))
         zeros = np.zeros(len(machines), dtype=np.int64)
-        kernels.ranking.machine_values(rows, zeros, machines, self.ranker.decider.arrays(forest), values)
+        compiled.ranking.machine_values(rows, zeros, machines, self.ranker.decider.arrays(forest), values)
         return values
 
     def _by_pairs(self, classes: npt.NDArray[np.int64], path_scores: Array, scores: Array) -> list[Comparison]:
@@ -290,7 +290,7 @@ class _Decision:
         for (j, m), odds, machine in zip(pairs.tolist(), log_odds, machines.tolist(), strict=True):
             if is_out[j] or is_out[m]:
                 continue
-            is_out[j], is_out[m] = odds < -kernels.ranking.CLEARLY, odds > kernels.ranking.CLEARLY
+            is_out[j], is_out[m] = odds < -compiled.ranking.CLEARLY, odds > compiled.ranking.CLEARLY
             winner, loser = (j, m) if odds >= 0.0 else (m, j)
             comparisons.append((winner, loser, abs(odds), machine))
         return self._told(comparisons, classes, scores)

@@ -11,7 +11,7 @@ from margintree.solvers.linear_rows import read_only
 
 Index = npt.NDArray[np.int64]
 
-# As margintree.kernels.ranking numbers them.
+# As margintree.compiled.ranking numbers them.
 KINDS = ("paths", "pairs", "rest")
 
 
@@ -21,7 +21,7 @@ def _no_pairs() -> Index:
 
 @dataclass(frozen=True, eq=False)
 class Decider:
-    """Deciding machines and how their values become scores; see ``margintree.kernels.ranking``.
+    """Deciding machines and how their values become scores; see ``margintree.compiled.ranking``.
 
     Parameters
     ----------

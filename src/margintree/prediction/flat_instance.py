@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from margintree import kernels
+from margintree import compiled
 from margintree.prediction.decoding import Code, class_scores
 from margintree.prediction.kernel_tree import kernel_table
 from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
@@ -49,14 +49,14 @@ class FlatInstancePredictor:
         cls, machines: MachineSet, classes: npt.NDArray[Any], n_features: int
     ) -> "FlatInstancePredictor":
         """Return the predictor of machines that stand for the classes; one alone says which of two it is."""
-        return cls._of(machines, classes, n_features, kernels.flat.largest, ())
+        return cls._of(machines, classes, n_features, compiled.flat.largest, ())
 
     @classmethod
     def by_votes(
         cls, machines: MachineSet, classes: npt.NDArray[Any], n_features: int, pairs: Index
     ) -> "FlatInstancePredictor":
         """Return the predictor of 1vs1; machine m votes for one of the classes ``pairs[m]``."""
-        return cls._of(machines, classes, n_features, kernels.flat.most_votes, (read_only(pairs), len(classes)))
+        return cls._of(machines, classes, n_features, compiled.flat.most_votes, (read_only(pairs), len(classes)))
 
     @classmethod
     def by_elimination(
@@ -64,7 +64,7 @@ class FlatInstancePredictor:
     ) -> "FlatInstancePredictor":
         """Return the predictor of a decision graph, which evaluates only the machines on its way."""
         rule = (read_only(order), read_only(machine_of))
-        return cls._of(machines, classes, n_features, kernels.flat.last_left, rule, asks_all=False)
+        return cls._of(machines, classes, n_features, compiled.flat.last_left, rule, asks_all=False)
 
     @classmethod
     def by_code(
@@ -105,7 +105,7 @@ class FlatInstancePredictor:
 
 
 def _nearest_row_of_code(row: Any, width: int, machines: Any, code: Code, weights: Array, rule: str) -> int:
-    values = kernels.flat.values_of(row, width, machines)
+    values = compiled.flat.values_of(row, width, machines)
     if len(values) == 0:
         return -1
     scores = class_scores(values[None, :], code, weights, rule)
@@ -113,7 +113,7 @@ def _nearest_row_of_code(row: Any, width: int, machines: Any, code: Code, weight
 
 
 def _linear_arrays(machines: LinearMachines, asks_all: bool) -> tuple[Any, ...]:
-    """Return what ``margintree.kernels.flat`` reads: by features if all machines are asked, else one by one."""
+    """Return what ``margintree.compiled.flat`` reads: by features if all machines are asked, else one by one."""
     weights, n_machines = machines.weights, len(machines.intercepts)
     # By features there is a place for each of them.
     if not asks_all or machines.has_empty_features:
@@ -144,7 +144,7 @@ def _unit_machines(n_machines: int) -> LinearMachines:
 
 
 def _kernel_arrays(machines: KernelMachines) -> tuple[Any, ...] | None:
-    """Return kernel machines as ``margintree.kernels.flat`` reads them; None for a kernel that is not compiled."""
+    """Return kernel machines as ``margintree.compiled.flat`` reads them; None for a kernel that is not compiled."""
     coefficients = machines.coefficients
     start, support = coefficients.indptr.astype(np.int64), coefficients.indices.astype(np.int64)
     table = kernel_table(machines.function, machines.vectors, start, support, coefficients.data)

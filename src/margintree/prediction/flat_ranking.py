@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from margintree import kernels
+from margintree import compiled
 from margintree.prediction.row_chunks import in_chunks
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.linear_rows import layout, read_only
@@ -15,7 +15,7 @@ from margintree.solvers.solution import Array
 
 @dataclass(frozen=True, eq=False)
 class FlatRanking:
-    """One linear machine per class and the temperature of their softmax; see ``margintree.kernels.flat_ranking``."""
+    """One linear machine per class and the temperature of their softmax; see ``margintree.compiled.flat_ranking``."""
 
     n_features: int
     machines: tuple[Any, ...]
@@ -37,7 +37,7 @@ class FlatRanking:
         rows, n_rows = layout(X), X.shape[0]
         classes, scores = np.empty((n_rows, k), dtype=np.int64), np.empty((n_rows, k))
         in_chunks(
-            lambda first, last: kernels.flat_ranking.top(
+            lambda first, last: compiled.flat_ranking.top(
                 rows, first, last, self.machines, self.temperature, classes, scores
             ),
             n_rows,
@@ -49,7 +49,7 @@ class FlatRanking:
         """Return the probability of every class; rows sum to 1."""
         rows, result = layout(X), np.empty((X.shape[0], self.n_classes))
         in_chunks(
-            lambda first, last: kernels.flat_ranking.probabilities(
+            lambda first, last: compiled.flat_ranking.probabilities(
                 rows, first, last, self.machines, self.temperature, result
             ),
             X.shape[0],

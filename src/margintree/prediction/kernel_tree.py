@@ -197,7 +197,7 @@ def kernel_table(
 ) -> tuple[Any, ...] | None:
     """Return the table of kernel machines that compiled code evaluates for a dense row; None if it cannot.
 
-    See ``margintree.kernels.tables``. Machine i has the coefficients ``start[i]:start[i + 1]``.
+    See ``margintree.compiled.tables``. Machine i has the coefficients ``start[i]:start[i + 1]``.
     """
     if function.kernel not in ("rbf", "poly") or not isinstance(vectors, np.ndarray):
         return None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.prediction.row_chunks import in_chunks
 from margintree.prediction.weight_table import WeightTable
@@ -72,7 +72,7 @@ class LinearTree:
 
     @cached_property
     def forest(self) -> tuple[Any, ...]:
-        """What the compiled loops read; see ``margintree.kernels.walk``."""
+        """What the compiled loops read; see ``margintree.compiled.walk``."""
         return flat_forest(self.trees, self.table.arrays, self.table.scale, self.table.intercept, self.sigmoids)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -92,7 +92,7 @@ class LinearTree:
     def leaves(self, X: Matrix, n_threads: int = 1) -> npt.NDArray[np.int32]:
         """Return the leaf of the first tree that each row reaches by the greedy walk."""
         rows, leaf = layout(X), np.empty(X.shape[0], dtype=np.int32)
-        in_chunks(lambda first, last: kernels.walk.greedy(rows, first, last, self.forest, leaf), len(leaf), n_threads)
+        in_chunks(lambda first, last: compiled.walk.greedy(rows, first, last, self.forest, leaf), len(leaf), n_threads)
         return leaf
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.solvers.linear_rows import layout, read_only
 from margintree.solvers.node_rows import Matrix
@@ -33,7 +33,7 @@ class ProbabilityTree:
     def leaves(self, X: Matrix, n_threads: int = 1) -> npt.NDArray[np.int32]:
         """Return the leaf that each row reaches by the greedy walk."""
         tree = self.tree
-        leaf = kernels.paths.greedy(
+        leaf = compiled.paths.greedy(
             layout(X), X.shape[0], self.n_features, tree.children_left, tree.children_right, *self._flat()
         )
         return np.asarray(leaf)
@@ -42,7 +42,7 @@ class ProbabilityTree:
         """Return P(class | row) for every row and class; each row sums to 1."""
         result = np.empty((X.shape[0], self.tree.n_classes))
         for rows in self._parts(X, self.tree.n_nodes):
-            product = kernels.paths.products(
+            product = compiled.paths.products(
                 layout(X[rows]),
                 len(result[rows]),
                 self.n_features,
@@ -58,7 +58,7 @@ class ProbabilityTree:
         leaf = np.empty(X.shape[0], dtype=np.int32)
         n_evaluations = np.empty(X.shape[0], dtype=np.int64)
         for rows in self._parts(X, self.tree.max_depth + 2):
-            leaf[rows], n_evaluations[rows] = kernels.paths.most_probable(
+            leaf[rows], n_evaluations[rows] = compiled.paths.most_probable(
                 layout(X[rows]),
                 len(leaf[rows]),
                 self.n_features,

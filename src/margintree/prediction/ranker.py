@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.prediction.decider import Decider
 from margintree.prediction.flat_ranking import FlatRanking
 from margintree.prediction.kernel_tree import KernelTree
@@ -62,7 +62,7 @@ class Ranker:
         for first, last, rows, forest in self.tree.blocks(X):
             part, decider = slice(first, last), self.decider.arrays(forest)
             in_chunks(
-                lambda low, high, rows=rows, forest=forest, decider=decider, part=part: kernels.ranking.top(  # type: ignore[misc]
+                lambda low, high, rows=rows, forest=forest, decider=decider, part=part: compiled.ranking.top(  # type: ignore[misc]
                     *(rows, low, high, forest, decider, self.width, self.gap, self.n_classes, self.size),
                     *(classes[part], scores[part], counts[part]),
                 ),
@@ -79,7 +79,7 @@ class Ranker:
         for first, last, rows, forest in self.tree.blocks(X):
             part, decider = result[first:last], self.decider.arrays(forest)
             in_chunks(
-                lambda low, high, rows=rows, forest=forest, decider=decider, part=part: kernels.ranking.probabilities(  # type: ignore[misc]
+                lambda low, high, rows=rows, forest=forest, decider=decider, part=part: compiled.ranking.probabilities(  # type: ignore[misc]
                     rows, low, high, forest, decider, self.width, self.gap, self.size, part
                 ),
                 last - first,
@@ -99,7 +99,7 @@ def path_candidates(tree: LinearTree | KernelTree, X: Any, width: int, gap: floa
     for first, last, rows, forest in tree.blocks(X):
         n_classes = tree.trees[0].n_classes
         part = slice(first, last)
-        kernels.ranking.paths_of(rows, 0, last - first, forest, width, gap, n_classes, classes[part], scores[part])
+        compiled.ranking.paths_of(rows, 0, last - first, forest, width, gap, n_classes, classes[part], scores[part])
     return classes, scores
 
 

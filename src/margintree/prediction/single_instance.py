@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from margintree import kernels
+from margintree import compiled
 from margintree.prediction.flat_ranking import FlatRanking
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
@@ -55,7 +55,7 @@ class SingleInstancePredictor:
             forest = tree.forest
             row_width = tree.n_support
         ranking: WalkOfRow | FlatRankingOfRow | None = None
-        choice, rule = kernels.single.greedy_class, (row_width, forest)
+        choice, rule = compiled.single.greedy_class, (row_width, forest)
         if ranker is not None:
             ranking = WalkOfRow(ranker, row_width, forest) if ranker.flat is None else FlatRankingOfRow(ranker.flat)
             if not is_greedy:
@@ -112,16 +112,16 @@ class WalkOfRow:
     @property
     def choice(self) -> tuple[Callable[..., int], tuple[Any, ...]]:
         """What returns the best class, and its arguments."""
-        return kernels.single.best_class, self._arguments
+        return compiled.single.best_class, self._arguments
 
     def best(self, row: tuple[Any, ...], k: int) -> tuple[npt.NDArray[np.int64], Array]:
         """Return the best classes and their probabilities; the first class is -1 for a bad row."""
-        classes, scores = kernels.single.best(row, *self._arguments, k)
+        classes, scores = compiled.single.best(row, *self._arguments, k)
         return classes, scores
 
     def probabilities(self, row: tuple[Any, ...]) -> Array:
         """Return the probability of every class; nothing for a bad row."""
-        return np.asarray(kernels.single.all_probabilities(row, *self._arguments))
+        return np.asarray(compiled.single.all_probabilities(row, *self._arguments))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,15 +133,17 @@ class FlatRankingOfRow:
     @property
     def choice(self) -> tuple[Callable[..., int], tuple[Any, ...]]:
         """What returns the best class, and its arguments."""
-        return kernels.flat.largest, (self.flat.n_features, self.flat.machines)
+        return compiled.flat.largest, (self.flat.n_features, self.flat.machines)
 
     def best(self, row: tuple[Any, ...], k: int) -> tuple[npt.NDArray[np.int64], Array]:
         """Return the best classes and their probabilities; the first class is -1 for a bad row."""
         flat = self.flat
-        classes, scores = kernels.flat_ranking.best(row, flat.n_features, flat.machines, flat.temperature, k)
+        classes, scores = compiled.flat_ranking.best(row, flat.n_features, flat.machines, flat.temperature, k)
         return classes, scores
 
     def probabilities(self, row: tuple[Any, ...]) -> Array:
         """Return the probability of every class; nothing for a bad row."""
         flat = self.flat
-        return np.asarray(kernels.flat_ranking.all_probabilities(row, flat.n_features, flat.machines, flat.temperature))
+        return np.asarray(
+            compiled.flat_ranking.all_probabilities(row, flat.n_features, flat.machines, flat.temperature)
+        )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
@@ -23,7 +23,7 @@ TINY, HUGE = 1e-20, 1e20
 
 @dataclass(frozen=True, eq=False)
 class WeightTable:
-    """Cells of all machines behind each other; see ``margintree.kernels.tables``.
+    """Cells of all machines behind each other; see ``margintree.compiled.tables``.
 
     Weights are stored relative to the largest of their machine, which ``scale`` keeps in double precision, so that
     single precision holds them whatever their size.
@@ -61,7 +61,7 @@ class WeightTable:
             if is_dense[m]:
                 values[start[m] + columns] = relative
             else:
-                kernels.tables.fill(keys, values, start[m], columns.astype(np.uint32), relative)
+                compiled.tables.fill(keys, values, start[m], columns.astype(np.uint32), relative)
         intercept = np.array([c.intercept if c is not None else 0.0 for c in classifiers])
         return cls(n_features, start.astype(np.uint64), n_weights, keys, scale, intercept)
 
@@ -110,7 +110,7 @@ class WeightTable:
         return result
 
     def by_feature(self) -> tuple[npt.NDArray[np.generic], ...] | None:
-        """Return the table that ``margintree.kernels.flat`` reads, with the weights of a feature side by side.
+        """Return the table that ``margintree.compiled.flat`` reads, with the weights of a feature side by side.
 
         None where most features have no weight: such a table has a place for each.
         """
@@ -164,5 +164,5 @@ def _kept_weights(classifier: LinearClassifier, prune: float, n_features: int) -
     columns, weights = classifier.columns, classifier.weights
     # Pruning a machine that stays dense would cost accuracy and save nothing.
     is_pruned = prune > 0.0 and len(weights) < DENSE_SHARE * n_features
-    kept = kernels.tables.large_enough(weights, prune) if is_pruned else np.flatnonzero(weights)
+    kept = compiled.tables.large_enough(weights, prune) if is_pruned else np.flatnonzero(weights)
     return (columns, weights) if len(kept) == len(weights) else (columns[kept], weights[kept])

@@ -10,7 +10,7 @@ Weston and Watkins (1999), with the squared hinge of this package and a slack pe
 
 The factor 1/4 makes the problem of two classes the binary one, 1/2 |w|^2 + C/2 sum_j s_j max(0, 1 - t_j w'x_j)^2,
 with w = w_1 - w_2, at the same C. Both problems are strictly convex in w, so the weights are unique, and
-sum_k w_k = 0 at the optimum. The method is in ``margintree.kernels.all_together``.
+sum_k w_k = 0 at the optimum. The method is in ``margintree.compiled.all_together``.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, NEWTON_ITERATIONS, POLISH_TOL, LinearRows, layout
 from margintree.solvers.newton import newton
 from margintree.solvers.solution import Array, DualSolution
@@ -62,18 +62,18 @@ def solve_all_together(rows: LinearRows, loss: MulticlassLoss, *, tol: float, ma
     arrays = layout(rows.features)
     no_ridge, no_bound = np.zeros(n_rows), np.full(n_rows, np.inf)
     ridge, bound = (no_ridge, 1.0 / rows.ridge) if loss == "crammer_singer" else (rows.ridge, no_bound)
-    problem = (arrays, rows.classes, ridge, bound, kernels.rows.squared_norms(arrays, n_rows))
+    problem = (arrays, rows.classes, ridge, bound, compiled.rows.squared_norms(arrays, n_rows))
     coefficients = np.zeros((n_rows, rows.n_classes))
     weights = np.zeros((n_columns, rows.n_classes))
     newton_pays = loss == "weston_watkins" and _newton_pays(rows)
     epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, weights.size)) if newton_pays else max_iter
-    n_iter, primal, dual = kernels.all_together.solve(problem, coefficients, weights, tol, epochs, rows.seed)
+    n_iter, primal, dual = compiled.all_together.solve(problem, coefficients, weights, tol, epochs, rows.seed)
     steps = 0
     if newton_pays:
         steps, coefficients, weights, primal, dual = _finish_by_newton(rows, weights)
     elif coefficients.size * n_columns <= REFINE_SIZE:
         epochs = REFINE_WORK // max(1, coefficients.size * n_columns)
-        steps, primal, dual = kernels.all_together.refine(
+        steps, primal, dual = compiled.all_together.refine(
             problem, coefficients, weights, REFINE_PRECISION, epochs, rows.seed
         )
     return AllTogetherSolution(

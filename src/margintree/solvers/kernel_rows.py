@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, DualSolution, SVMSolution
@@ -115,7 +115,7 @@ class KernelRows(NodeRows):
             if np.array_equal(np.flatnonzero(signed < 1.0), support):
                 alpha = np.zeros(self.n_rows)
                 alpha[support] = values
-                primal, dual = kernels.kernel_dual.values(alpha, signed, self.ridge)
+                primal, dual = compiled.kernel_dual.values(alpha, signed, self.ridge)
                 norm, n_iter = float(alpha @ signed), solution.n_iter + step + 1
                 return SVMSolution(alpha, signed * signs, primal, dual, norm, n_iter, solution.labelling)
         return solution
@@ -131,12 +131,12 @@ class KernelRows(NodeRows):
     def _descend(
         self, coupling: Array, alpha: Array, tol: float, max_iter: int, cutoff: float
     ) -> tuple[Array, int, float, float]:
-        """Run coordinate descent from ``alpha``, in place; see ``margintree.kernels.kernel_dual``."""
+        """Run coordinate descent from ``alpha``, in place; see ``margintree.compiled.kernel_dual``."""
         give_up_if_abandoned()
         signed = np.zeros(self.n_rows)
         first = 0
         while True:
-            missing = kernels.kernel_dual.signed_decisions(
+            missing = compiled.kernel_dual.signed_decisions(
                 self._gram, self._slot, self.classes, self.class_start, coupling, alpha, signed, first
             )
             if missing < 0:
@@ -150,7 +150,7 @@ class KernelRows(NodeRows):
         n_updates, max_updates = 0, max_iter * self.n_rows
         resume = np.zeros(2)
         while True:
-            updates, primal, dual, missing = kernels.kernel_dual.sweeps(
+            updates, primal, dual, missing = compiled.kernel_dual.sweeps(
                 self._gram,
                 self._slot,
                 self._recent,
@@ -197,7 +197,7 @@ class KernelRows(NodeRows):
         result = np.zeros((self.n_classes, self.n_classes))
         first = 0
         while True:
-            missing = kernels.kernel_dual.class_gram(
+            missing = compiled.kernel_dual.class_gram(
                 self._gram, self._slot, self.classes, self.class_start, coefficients, result, first
             )
             if missing < 0:

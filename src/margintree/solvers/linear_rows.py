@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import MEGABYTE, KernelSource
@@ -59,7 +59,7 @@ class SparseRows:
 
     def toarray(self) -> Array:
         """Return the rows dense."""
-        return np.asarray(kernels.gather.dense(self.indptr, self.indices, self.data, self.shape[1]))
+        return np.asarray(compiled.gather.dense(self.indptr, self.indices, self.data, self.shape[1]))
 
     def matrix(self) -> sp.csr_array:
         """Return the rows as a scipy matrix."""
@@ -130,7 +130,7 @@ class LinearRows(NodeRows):
         self.features: Any = features
         self.columns = columns
         self._rows = layout(features)
-        self._squared_norms = kernels.rows.squared_norms(self._rows, n_rows)
+        self._squared_norms = compiled.rows.squared_norms(self._rows, n_rows)
         if isinstance(features, IndexedRows) and features.has_constant:
             self._squared_norms += 1.0
         # Written so that NaN is refused, too.
@@ -154,11 +154,11 @@ class LinearRows(NodeRows):
         alpha = self.starting_alpha(labelling, start)
         weights = np.zeros(self.features.shape[1])
         if start is not None:
-            kernels.linear_dual.accumulate(self._rows, alpha * signs, weights)
+            compiled.linear_dual.accumulate(self._rows, alpha * signs, weights)
         decision = np.empty(self.n_rows)
         newton_pays = self._is_dense and self.features.shape[1] <= NEWTON_FEATURES
         epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, self.features.shape[1])) if newton_pays else max_iter
-        n_iter, primal, dual = kernels.linear_dual.solve(
+        n_iter, primal, dual = compiled.linear_dual.solve(
             self._rows, signs, self.ridge, self._squared_norms, alpha, weights, decision, tol, cutoff, epochs, self.seed
         )
         if newton_pays and primal - dual > tol * primal and dual <= cutoff:
@@ -200,12 +200,12 @@ class LinearRows(NodeRows):
         mix = np.ascontiguousarray((planes[used] * np.sqrt(mu[used])[:, None]).T)
         rows = (layout(self._own_copy), self.classes, mix)
         weights = np.zeros((self.features.shape[1], mix.shape[1]))
-        kernels.linear_dual.accumulate(rows, alpha, weights)
+        compiled.linear_dual.accumulate(rows, alpha, weights)
         signed = np.empty(self.n_rows)
         # |psi(x)|^2 = |x|^2 sum_m mu_m = |x|^2.
         newton_pays = self._is_dense and weights.size <= NEWTON_FEATURES
         epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, weights.size)) if newton_pays else max_iter
-        n_iter, primal, dual = kernels.linear_dual.solve(
+        n_iter, primal, dual = compiled.linear_dual.solve(
             rows, signs, self.ridge, self._squared_norms, alpha, weights, signed, tol, np.inf, epochs, self.seed
         )
         if newton_pays and primal - dual > tol * primal:
@@ -264,7 +264,7 @@ class LinearRows(NodeRows):
     def class_vectors(self, coefficients: Array) -> Matrix:
         n_columns = self.features.shape[1]
         if self._is_dense or self.n_classes * n_columns <= DENSE_CLASS_VECTORS:
-            return np.asarray(kernels.linear_dual.class_vectors(self._rows, coefficients, self.class_start, n_columns))
+            return np.asarray(compiled.linear_dual.class_vectors(self._rows, coefficients, self.class_start, n_columns))
         selection = sp.csr_array(
             (coefficients, np.arange(self.n_rows), self.class_start), shape=(self.n_classes, self.n_rows)
         )
@@ -290,7 +290,7 @@ def _inner_products(A: Matrix, B: Matrix) -> Array:
 
 
 def layout(features: Matrix | SparseRows | IndexedRows) -> tuple[npt.NDArray[np.generic], ...]:
-    """Return the arrays that the compiled loops read; see ``margintree.kernels.rows``.
+    """Return the arrays that the compiled loops read; see ``margintree.compiled.rows``.
 
     They are read-only views, so that a user's read-only array and a writable one run the same
     compiled code.

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.linear_rows import layout
 
 Keys = npt.NDArray[np.uint64]
@@ -23,7 +23,7 @@ def row_keys(X: Any, *, pairwise: bool = False) -> Keys:
     """
     if pairwise:
         kept = [np.unique(row) for row in X]
-        return np.concatenate([kernels.row_keys.of_dense(row[None, :], False) for row in kept])
+        return np.concatenate([compiled.row_keys.of_dense(row[None, :], False) for row in kept])
     rows = layout(sp.csr_array(X) if sp.issparse(X) else X)
-    keys = kernels.row_keys.of_dense(rows[0], True) if len(rows) == 1 else kernels.row_keys.of_sparse(*rows)
+    keys = compiled.row_keys.of_dense(rows[0], True) if len(rows) == 1 else compiled.row_keys.of_sparse(*rows)
     return np.asarray(keys)

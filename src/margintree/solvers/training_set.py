@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.linalg import eigh
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_rows import KernelRows
@@ -184,8 +184,8 @@ class LinearTrainingSet(TrainingSet):
                 features = with_constant(self.take(row_index), self.fit_intercept)
         else:
             indptr, indices, values = self._arrays
-            columns, stored = kernels.gather.used_columns(indptr, indices, row_index, n_columns)
-            indptr, indices, values = kernels.gather.gather(
+            columns, stored = compiled.gather.used_columns(indptr, indices, row_index, n_columns)
+            indptr, indices, values = compiled.gather.gather(
                 indptr, indices, values, row_index, columns, stored, n_columns, self.fit_intercept
             )
             features = SparseRows(indptr, indices, values, (len(row_index), len(columns) + self.fit_intercept))
@@ -225,7 +225,7 @@ class LinearTrainingSet(TrainingSet):
             return None
         give_up_if_abandoned()
         rows = np.concatenate([left, right])
-        columns, weights, _ = kernels.machine.between(
+        columns, weights, _ = compiled.machine.between(
             self._arrays, self.X.shape[1], rows, len(left), self.ridge, self.fit_intercept, tol, max_iter, seed
         )
         return self._kept(columns, weights)

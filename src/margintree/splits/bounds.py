@@ -7,7 +7,7 @@ best factor turns it into (1'a)^2 / (2 (U + sum_j r_j a_j^2)), which is never wo
 
 import numpy as np
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.solution import Array, SVMSolution
 from margintree.splits.node import NodeProblem, SplitResult
 
@@ -92,7 +92,7 @@ def lower_bound(node: NodeProblem, alpha: Array, gram: Array | None = None) -> t
 def largest_squared_norm(node: NodeProblem, gram: Array) -> tuple[float, bool]:
     """Return U >= max_z z'Gz over the feasible z, and whether it is the maximum itself."""
     if node.n_classes <= ENUMERATE_UP_TO:
-        labelling = kernels.labellings.largest_quadratic(gram, node.sizes, node.beta)
+        labelling = compiled.labellings.largest_quadratic(gram, node.sizes, node.beta)
         return float(labelling @ gram @ labelling), True
     by_norms = float(np.sqrt(np.maximum(gram.diagonal(), 0.0)).sum()) ** 2
     if node.n_classes > EIGENVALUE_UP_TO:

@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.node_rows import NodeRows
 from margintree.solvers.solution import Array, SVMSolution
 
@@ -134,12 +134,12 @@ class NodeProblem:
 
     def cheapest_labelling(self, costs: Array) -> Array:
         """Return the feasible labelling that minimises sum_k z_k costs_k."""
-        labelling = kernels.knapsack.cheapest_labelling(costs, self.sizes, self._units, self.beta, MAX_KNAPSACK_CELLS)
+        labelling = compiled.knapsack.cheapest_labelling(costs, self.sizes, self._units, self.beta, MAX_KNAPSACK_CELLS)
         return np.asarray(labelling)
 
     def flip_costs(self, solution: SVMSolution) -> Array:
         """Return d_k: what class k loses on the + side less what it loses on the - side, for this w."""
-        return np.asarray(kernels.labellings.flip_costs(solution.decision, self.rows.ridge, self.rows.class_start))
+        return np.asarray(compiled.labellings.flip_costs(solution.decision, self.rows.ridge, self.rows.class_start))
 
 
 def require_positive(split: object, *names: str) -> None:

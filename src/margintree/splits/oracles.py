@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 import scipy.sparse as sp
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.solution import Array
 from margintree.splits.bounds import ENUMERATE_UP_TO
 from margintree.splits.node import NodeProblem, canonical
@@ -48,10 +48,10 @@ def most_violated_by_coordinate(node: NodeProblem, alpha: Array, gram: Array) ->
 def most_violated_by_gram(node: NodeProblem, alpha: Array, gram: Array) -> Array:
     """Return the labelling with the largest z'Gz, exactly up to 16 classes."""
     if node.n_classes <= ENUMERATE_UP_TO:
-        return np.asarray(kernels.labellings.largest_quadratic(gram, node.sizes, node.beta))
+        return np.asarray(compiled.labellings.largest_quadratic(gram, node.sizes, node.beta))
     _, vectors = np.linalg.eigh(gram)
     found = [
-        kernels.labellings.climb_quadratic(gram, node.sizes, node.beta, node.cheapest_labelling(-direction))
+        compiled.labellings.climb_quadratic(gram, node.sizes, node.beta, node.cheapest_labelling(-direction))
         for direction in vectors.T[::-1][:SPECTRAL_STARTS]
     ]
     return canonical(max(found, key=lambda z: float(z @ gram @ z)))

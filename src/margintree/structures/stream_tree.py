@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.node_rows import Matrix
@@ -58,7 +58,7 @@ class Stream:
         Equal rows of one label come as one row with the sum of their weights, so that weight 2 is the same as a
         row that stands there twice. Different rows share a code once in 2^64 pairs.
         """
-        codes = kernels.stream.content_codes(layout(X), X.shape[0], seed)
+        codes = compiled.stream.content_codes(layout(X), X.shape[0], seed)
         order = np.lexsort((labels, codes))
         is_new = np.ones(len(order), dtype=bool)
         is_new[1:] = (np.diff(codes[order]) != 0) | (np.diff(labels[order]) != 0)
@@ -124,7 +124,7 @@ class StreamTree:
         regressors.reserve(len(self._parent))
         done = 0
         while True:
-            done = kernels.stream.absorb(
+            done = compiled.stream.absorb(
                 layout(X),
                 stream.rows,
                 stream.labels,
@@ -175,7 +175,7 @@ class StreamTree:
         self._leaf_of_class = np.append(self._leaf_of_class, np.full(missing, -1))
 
     def _arrays(self) -> Any:
-        return kernels.stream.GrowingTree(
+        return compiled.stream.GrowingTree(
             self._children_left,
             self._children_right,
             self._parent,

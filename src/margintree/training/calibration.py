@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree, Sigmoids
@@ -67,16 +67,16 @@ def own_paths(
             for first, last, block, forest in model.blocks(training_set.take(held_out)):
                 part = held_out[first:last]
                 numbers = np.arange(last - first)
-                kernels.walk.path_values(block, numbers, leaves[part] + root, parent_there, forest, start[part], value)
+                compiled.walk.path_values(block, numbers, leaves[part] + root, parent_there, forest, start[part], value)
     return OwnPaths(start, node, sign, value)
 
 
 def fit_sigmoids(tree: ClassTree, paths: OwnPaths, weight: Array) -> Sigmoids:
     """Fit the sigmoid of every node, drawn towards one that is common to all."""
     weight = np.repeat(weight, np.diff(paths.start))
-    common, _ = kernels.sigmoids.fit_sigmoid(paths.value, paths.sign, weight, SLOPE, 1.0)
+    common, _ = compiled.sigmoids.fit_sigmoid(paths.value, paths.sign, weight, SLOPE, 1.0)
     slope, shift = np.empty(tree.n_nodes), np.empty(tree.n_nodes)
-    kernels.sigmoids.fit_sigmoids(paths.node, paths.value, paths.sign, weight, common, STRENGTH, slope, shift)
+    compiled.sigmoids.fit_sigmoids(paths.node, paths.value, paths.sign, weight, common, STRENGTH, slope, shift)
     return Sigmoids(slope, shift)
 
 

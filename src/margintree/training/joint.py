@@ -5,7 +5,7 @@ A row is lost as soon as one node on its path sends it the wrong way, so the nod
     min_w  1/2 sum_v |w_v|^2 + 1/2 sum_j max(0, max_{v on path(j)} (1 - t_jv w_v'x_j))^2 / r_j
 
 with signs t_jv (+1 where the class of row j lies to the left of v) and ridge r_j = 1 / (C s_j). The dual and its
-block descent are in ``margintree.kernels.joint``.
+block descent are in ``margintree.compiled.joint``.
 """
 
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, POLISH_TOL, POLISH_WORK, LinearRows, layout
@@ -123,14 +123,14 @@ def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter:
     start = np.concatenate([[0], np.cumsum(np.diff(paths.start)[rows.classes])])
     alpha, worst = np.zeros(start[-1]), np.zeros(rows.n_rows)
     weights = np.zeros((n_nodes, rows.features.shape[1]))
-    n_iter, primal, dual = kernels.joint.solve(
+    n_iter, primal, dual = compiled.joint.solve(
         arrays,
         rows.classes,
         paths.start,
         paths.node,
         paths.sign,
         rows.ridge,
-        kernels.rows.squared_norms(arrays, rows.n_rows),
+        compiled.rows.squared_norms(arrays, rows.n_rows),
         start,
         alpha,
         weights,

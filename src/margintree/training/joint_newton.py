@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.newton import MAX_HALVINGS
 from margintree.solvers.solution import Array
 
@@ -70,7 +70,7 @@ class Point:
     @classmethod
     def at(cls, rows: TreeRows, weights: Array, decision: Array, share: float, centre: Array) -> "Point":
         alpha = np.empty_like(centre)
-        smooth = 0.5 * np.vdot(weights, weights) + kernels.joint.proximal_blocks(
+        smooth = 0.5 * np.vdot(weights, weights) + compiled.joint.proximal_blocks(
             decision, rows.class_signs, rows.classes, rows.ridge, share, centre, alpha
         )
         dual_weights = (alpha * rows.signs).T @ rows.features

@@ -1,7 +1,7 @@
 """Linear regressors that learn from one row at a time, one per node of a growing tree.
 
 The output of a node is f(x) = clip(1/2 + w'x, 0, 1). The step and the layout of the weights are described in
-``margintree.kernels.stream``; this module owns the arrays, lets them grow, and turns the regressors into
+``margintree.compiled.stream``; this module owns the arrays, lets them grow, and turns the regressors into
 weights over the features as they are.
 """
 
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
 
@@ -28,7 +28,7 @@ class StoredRegressors:
     """Regressors without the room to learn in: node i has ``start[i]:start[i + 1]`` of the columns, which ascend.
 
     ``state`` has the weight and the sum of squared gradients of each column, ``scale`` and ``totals`` are those of
-    ``margintree.kernels.stream``.
+    ``margintree.compiled.stream``.
     """
 
     scale: Array
@@ -99,7 +99,7 @@ class OnlineRegressors:
         arrays = [read_only(array) for array in (stored.start, stored.columns, stored.state)]
         done = 0
         while True:
-            done = kernels.stream.restore(self.arrays(), done, *arrays)
+            done = compiled.stream.restore(self.arrays(), done, *arrays)
             if done == n_nodes:
                 return
             self.make_room()
@@ -119,7 +119,7 @@ class OnlineRegressors:
 
     def arrays(self) -> Any:
         """Return the arrays as the compiled loop takes them; it writes to them."""
-        return kernels.stream.NodeRegressors(
+        return compiled.stream.NodeRegressors(
             self.n_features + 1,
             self.is_dense,
             self._scale,

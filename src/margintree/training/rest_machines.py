@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.classifier import LinearClassifier, NodeClassifier
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.solution import Array
@@ -61,9 +61,9 @@ class Lists:
     ) -> "Lists":
         """Sort the finalists of all rows (-1 fills a list) by class."""
         start = np.empty(len(class_start), dtype=np.int64)
-        kernels.pairs.count_pairs(finalists, class_start, start)
+        compiled.pairs.count_pairs(finalists, class_start, start)
         row, path_score = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.float32)
-        kernels.pairs.fill_pairs(finalists, scores, own_score, class_start, start, row, path_score)
+        compiled.pairs.fill_pairs(finalists, scores, own_score, class_start, start, row, path_score)
         return cls(class_start, start, row, path_score)
 
     def of_class(self, k: int) -> slice:
@@ -141,9 +141,9 @@ class ListTrainer:
     def _projections(self, training_set: LinearTrainingSet) -> Array:
         """Return the projections of pairs on the directions of the weighted means of the rows that count."""
         rows, projection = layout(training_set.X), np.empty(len(self.lists.row))
-        norms = kernels.rows.squared_norms(rows, training_set.n_rows)
+        norms = compiled.rows.squared_norms(rows, training_set.n_rows)
         weight = self._mean_weight(training_set)
-        kernels.pairs.class_projections(
+        compiled.pairs.class_projections(
             *(rows, training_set.X.shape[1], training_set.class_start, weight, norms),
             *(self.lists.start, self.lists.row, projection),
         )
@@ -162,7 +162,7 @@ class ListTrainer:
         """
         lists, path_score = self.lists, self.lists.path_score
         while True:
-            fitted = kernels.pairs.fit_blend(
+            fitted = compiled.pairs.fit_blend(
                 *(
                     lists.class_start,
                     lists.start,
@@ -188,7 +188,7 @@ class ListTrainer:
     ) -> Callable[[int, Array], NodeClassifier]:
         rows, lists, trainer = layout(training_set.X), self.lists, self.trainer
         ridge = training_set.ridge / cost_factor
-        norms = kernels.rows.squared_norms(rows, training_set.n_rows)
+        norms = compiled.rows.squared_norms(rows, training_set.n_rows)
         weight = self._mean_weight(training_set)
         counted = self.counted
         # The constant of the offset is an intercept already.
@@ -201,7 +201,7 @@ class ListTrainer:
             row, sign = lists.row[part][taken], lists.sign(k)[taken]
             offset = blend.mean_weight * projection[part][taken] + blend.path_weight * lists.path_score[part][taken]
             offset += blend.constant
-            columns, weights, intercept, _, _ = kernels.leaf_dual.solve_leaf(
+            columns, weights, intercept, _, _ = compiled.leaf_dual.solve_leaf(
                 *(rows, row[sign > 0.0], weight, blend.mean_weight, row, sign, offset, ridge, norms),
                 *(fit_intercept, work, trainer.tol, trainer.max_iter, trainer.seed),
             )

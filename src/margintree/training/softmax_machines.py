@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.linalg import eigh
 
-from margintree import kernels
+from margintree import compiled
 from margintree.solvers.classifier import LinearClassifier, NodeClassifier
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet, Moments, pieces
@@ -164,7 +164,7 @@ class SoftmaxTrainer:
         intercepts, gap = np.zeros(self.n_classes), 0.0
         # Lists of rows that are the only ones of their class, by machines that do not know it, say nothing of rivals.
         if cost_factor > 0.0 and (self.lists.are_complete or self._has_class_of_several_rows):
-            _, gap = kernels.softmax_dual.solve(
+            _, gap = compiled.softmax_dual.solve(
                 *(self.Z, self.order, self.lists.classes.copy(), offsets, cost_factor * self.cost),
                 *(weights, intercepts, tol, max_iter),
             )
@@ -186,7 +186,7 @@ class SoftmaxTrainer:
         centres = (means / np.where(class_weight > 0.0, class_weight, 1.0)[:, None]).astype(np.float32)
         squared_norms = np.einsum("ij,ij->i", centres, centres).astype(np.float64)
         scores = np.zeros(self.lists.classes.shape, dtype=np.float32)
-        kernels.softmax_dual.mean_scores(
+        compiled.softmax_dual.mean_scores(
             *(self.Z, centres, squared_norms, self.lists.classes, np.minimum(1.0, weight), class_weight, scores)
         )
         return centres, squared_norms, scores
@@ -209,5 +209,5 @@ class SoftmaxTrainer:
         # Where no row has a rival, nothing but discriminant analysis is known.
         pull = np.array([PULL / usual[0] ** 2, 0.0])
         is_free = np.array([True, not self.lists.are_complete])
-        found = kernels.sigmoids.fit_weights(start, *facts, is_own, self.importance[rows], usual, pull, is_free)
+        found = compiled.sigmoids.fit_weights(start, *facts, is_own, self.importance[rows], usual, pull, is_free)
         return float(found[0]), float(found[1])

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from margintree import kernels
+from margintree import compiled
 from margintree.prediction.decider import Decider
 from margintree.prediction.ranker import Ranker, path_candidates
 from margintree.solvers.classifier import NodeClassifier
@@ -98,7 +98,7 @@ class Asked:
             X, scores = self.held_out.rows.training_set.take(rows), path.copy()
             for first, last, block, forest in model.blocks(X):
                 part = slice(first, last)
-                kernels.ranking.decided(block, decider.arrays(forest), finalists[part], scores[part])
+                compiled.ranking.decided(block, decider.arrays(forest), finalists[part], scores[part])
             listed = finalists >= 0
             is_own = (finalists == self.held_out.rows.classes[rows][:, None])[listed]
             weight = self.held_out.counted[rows]
@@ -149,7 +149,7 @@ def weights_of(groups: Sequence[Groups], is_free: tuple[bool, bool]) -> tuple[fl
     lengths, first, second, is_own, weights = (np.concatenate(column) for column in zip(*groups, strict=True))
     start = np.concatenate([[0], np.cumsum(lengths)])
     pull, usual = np.full(2, PULL), np.array([1.0, 0.0])
-    slope, path_weight = kernels.sigmoids.fit_weights(
+    slope, path_weight = compiled.sigmoids.fit_weights(
         start, first, second, is_own, weights, usual, pull, np.array(is_free)
     )
     return max(float(slope), LEAST_SLOPE), float(path_weight)
@@ -160,5 +160,5 @@ def deciding_values(model: TreeModel, decider: Decider, X: object, row: Index, m
     result = np.empty(len(row))
     for first, last, rows, forest in model.blocks(X):
         part = slice(*np.searchsorted(row, [first, last]))
-        kernels.ranking.machine_values(rows, row[part] - first, machine[part], decider.arrays(forest), result[part])
+        compiled.ranking.machine_values(rows, row[part] - first, machine[part], decider.arrays(forest), result[part])
     return result

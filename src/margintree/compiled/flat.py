@@ -1,0 +1,197 @@
+"""Many machines without a tree: their values for a row, and the class that these choose.
+
+``machines`` is the tuple ``(table, scale, intercept, n_machines)``: machine m has the value scale[m] * (its inner
+product) + intercept[m]. Of a table of machines one after the other (``margintree.compiled.tables``) any can be asked
+alone. A table by features is for methods that ask all machines: each value of the row meets the weights of its feature,
+which lie side by side. It has the form
+
+- ``(weights,)``: dense, features by machines;
+- ``(start, machine, weights)``: feature j has the weights ``start[j]:start[j + 1]``, of the machines named there.
+
+A row that is not sound makes the class -1; see ``margintree.compiled.single`` for rows.
+"""
+
+import numpy as np
+from numba.extending import overload
+
+from margintree.compiled.compile import OPTIONS, compiled
+from margintree.compiled.pointers import pointers
+from margintree.compiled.rows import _layout
+from margintree.compiled.single import as_rows, is_sound
+from margintree.compiled.tables import room_for_hits, table_dot
+
+BY_FEATURE = (1, 3)
+
+
+def add_feature(table, feature, value, totals, n_machines):
+    """Add the weights of one feature, times the row's value of it."""
+    raise TypeError("add_feature is for compiled code only")
+
+
+@overload(add_feature, jit_options=OPTIONS)
+def _add_feature(table, feature, value, totals, n_machines):
+    def dense(table, feature, value, totals, n_machines):
+        weights = table[0]
+        for m in range(n_machines):
+            totals[m] += value * weights[feature, m]
+
+    def sparse(table, feature, value, totals, n_machines):
+        start, machine, weights = table
+        for p in range(start[feature], start[feature + np.uint64(1)]):
+            totals[machine[p]] += value * weights[p]
+
+    return dense if len(table) == 1 else sparse
+
+
+def add_row(rows, i, table, totals, n_machines):
+    """Add the inner products of row ``i`` with all machines of a table by features."""
+    raise TypeError("add_row is for compiled code only")
+
+
+@overload(add_row, jit_options=OPTIONS)
+def _add_row(rows, i, table, totals, n_machines):
+    def dense(rows, i, table, totals, n_machines):
+        row = rows[0][i]
+        for j in range(row.shape[0]):
+            if row[j] != 0.0:
+                add_feature(table, np.uint64(j), row[j], totals, n_machines)
+
+    def sparse(rows, i, table, totals, n_machines):
+        indptr, indices, values = rows
+        for p in range(indptr[i], indptr[i + 1]):
+            add_feature(table, np.uint64(indices[p]), values[p], totals, n_machines)
+
+    return sparse if _layout(rows) == "sparse" else dense
+
+
+def fill_values(rows, i, machines, values, hits):
+    """Fill the values of all machines for row ``i``."""
+    raise TypeError("fill_values is for compiled code only")
+
+
+@overload(fill_values, jit_options=OPTIONS)
+def _fill_values(rows, i, machines, values, hits):
+    def by_feature(rows, i, machines, values, hits):
+        table, scale, intercept, n_machines = machines
+        for m in range(n_machines):
+            values[m] = 0.0
+        add_row(rows, i, table, values, n_machines)
+        for m in range(n_machines):
+            values[m] = scale[m] * values[m] + intercept[m]
+
+    def one_by_one(rows, i, machines, values, hits):
+        table, scale, intercept, n_machines = machines
+        for m in range(n_machines):
+            values[m] = scale[m] * table_dot(rows, i, table, m, hits) + intercept[m]
+
+    return by_feature if len(machines[0]) in BY_FEATURE else one_by_one
+
+
+def room_for(rows, machines, first, last):
+    """Return the workspace of ``fill_values`` for rows ``first:last``."""
+    raise TypeError("room_for is for compiled code only")
+
+
+@overload(room_for, jit_options=OPTIONS)
+def _room_for(rows, machines, first, last):
+    def by_feature(rows, machines, first, last):
+        return np.empty(0, dtype=np.uint64)
+
+    def one_by_one(rows, machines, first, last):
+        return room_for_hits(rows, machines[0], first, last)
+
+    return by_feature if len(machines[0]) in BY_FEATURE else one_by_one
+
+
+@compiled
+def _values_of_first(rows, machines):
+    rows_, machines_ = pointers(rows), pointers(machines)
+    values = np.empty(machines[3])
+    fill_values(rows_, 0, machines_, values, room_for(rows_, machines_, 0, 1))
+    return values
+
+
+@compiled
+def values_of(row, n_features, machines):
+    """Return the values of all machines; nothing for a bad row."""
+    if not is_sound(row, n_features):
+        return np.empty(0)
+    indptr = np.zeros(2, dtype=np.uint64)
+    return _values_of_first(as_rows(row, indptr), machines)
+
+
+@compiled
+def largest(row, n_features, machines):
+    """Return the class with the largest value, the first of equal ones; a single machine says by its sign which."""
+    values = values_of(row, n_features, machines)
+    if values.shape[0] == 0:
+        return np.int64(-1)
+    if values.shape[0] == 1:
+        return np.int64(values[0] > 0.0)
+    return np.int64(np.argmax(values))
+
+
+@compiled
+def count_votes(values, pairs, sums, votes):
+    """Fill the votes of every class, plus a term below one half that ranks equal ones by their summed values.
+
+    Machine m stands between the classes ``pairs[m]``, and a positive value is a vote for the first of them.
+    """
+    sums[:] = 0.0
+    votes[:] = 0.0
+    for m in range(pairs.shape[0]):
+        first, second = pairs[m, 0], pairs[m, 1]
+        votes[first if values[m] > 0.0 else second] += 1.0
+        sums[first] += values[m]
+        sums[second] -= values[m]
+    for k in range(votes.shape[0]):
+        # Monotone in the sum, and always inside (-1/3, 1/3): votes come first.
+        votes[k] += sums[k] / (3.0 * (abs(sums[k]) + 1.0))
+
+
+@compiled
+def count_votes_of_rows(values, pairs, votes):
+    """Fill ``votes``, rows by classes."""
+    sums = np.empty(votes.shape[1])
+    for i in range(values.shape[0]):
+        count_votes(values[i], pairs, sums, votes[i])
+
+
+@compiled
+def most_votes(row, n_features, machines, pairs, n_classes):
+    """Return the class with most votes. Of two classes the second wins by a negative value."""
+    values = values_of(row, n_features, machines)
+    if values.shape[0] == 0:
+        return np.int64(-1)
+    if n_classes == 2:
+        return np.int64(values[0] < 0.0)
+    sums, votes = np.empty(n_classes), np.empty(n_classes)
+    count_votes(values, pairs, sums, votes)
+    return np.int64(np.argmax(votes))
+
+
+@compiled
+def _last_of_first(rows, machines, order, machine_of):
+    rows_ = pointers(rows)
+    table, scale, intercept, _ = pointers(machines)
+    hits = room_for_hits(rows_, table, 0, 1)
+    first, last = 0, order.shape[0] - 1
+    while first < last:
+        one, other = order[first], order[last]
+        machine = machine_of[min(one, other), max(one, other)]
+        value = scale[machine] * table_dot(rows_, 0, table, machine, hits) + intercept[machine]
+        # A positive value is a vote for the smaller of the pair.
+        if (value > 0.0) == (one < other):
+            last -= 1
+        else:
+            first += 1
+    return order[first]
+
+
+@compiled
+def last_left(row, n_features, machines, order, machine_of):
+    """Return the class that is left when machines between the first and the last have struck off all others."""
+    if not is_sound(row, n_features):
+        return np.int64(-1)
+    indptr = np.zeros(2, dtype=np.uint64)
+    return np.int64(_last_of_first(as_rows(row, indptr), machines, order, machine_of))

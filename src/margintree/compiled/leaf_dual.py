@@ -1,0 +1,175 @@
+"""Scorers of leaves: linear L2-loss machines that start from an offset, one per class.
+
+Class k sees the rows whose candidates include it, each with an offset o_j, the score that it has already:
+
+    min_v  1/2 |v|^2 + 1/2 sum_j max(0, 1 - t_j (v'x_j + o_j))^2 / r_j
+
+which is the problem of ``linear_dual`` with the margin 1 - t_j o_j in place of 1. So is the way of
+solving it. With an intercept, every row has one more feature, which is 1.
+"""
+
+import numpy as np
+from numba.extending import overload
+
+from margintree.compiled.compile import OPTIONS, compiled
+from margintree.compiled.giving_up import is_abandoned
+from margintree.compiled.linear_dual import shuffle
+from margintree.compiled.rows import _layout, row_add, row_clear, row_dot
+
+
+@compiled
+def solve_with_margins(
+    rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, weights, tol, max_iter, seed
+):
+    """Add the solution to ``weights``, zero where the rows have entries; return intercept, epochs and relative gap."""
+    n = row_index.shape[0]
+    intercept, one = 0.0, 1.0 if fit_intercept else 0.0
+    alpha = np.zeros(n)
+    order = np.arange(n)
+    n_active = n
+    state = np.array([np.uint64(seed) | np.uint64(1)])
+    shrink_above, trigger = np.inf, tol
+    squared_norm, gap = 0.0, 0.0
+    for n_iter in range(1, max_iter + 1):
+        shuffle(order, n_active, state)
+        highest, hinge, position = 0.0, 0.0, 0
+        while position < n_active:
+            j = order[position]
+            i = row_index[j]
+            slack = margins[j] - signs[j] * (row_dot(rows, i, weights) + intercept)
+            gradient = ridge[i] * alpha[j] - slack
+            if alpha[j] == 0.0 and gradient > shrink_above:
+                n_active -= 1
+                order[position] = order[n_active]
+                order[n_active] = j
+                continue
+            if slack > 0.0:
+                hinge += slack * slack / ridge[i]
+            if alpha[j] > 0.0 or gradient < 0.0:
+                highest = max(highest, gradient)
+                before = alpha[j]
+                alpha[j] = max(0.0, before - gradient / (squared_norms[i] + one + ridge[i]))
+                step = alpha[j] - before
+                if step != 0.0:
+                    # |w + s t x|^2 = |w|^2 + 2 s t w'x + s^2 |x|^2, so the norm costs no pass over the weights.
+                    squared_norm += step * (2.0 * (margins[j] - slack) + step * (squared_norms[i] + one))
+                    row_add(rows, i, step * signs[j], weights)
+                    intercept += step * signs[j] * one
+            position += 1
+        shrink_above = highest if highest > 0.0 else np.inf
+        dual = -0.5 * squared_norm
+        for j in range(n):
+            dual += alpha[j] * (margins[j] - 0.5 * ridge[row_index[j]] * alpha[j])
+        primal = 0.5 * (squared_norm + hinge)
+        gap = (primal - dual) / primal if primal > 0.0 else 0.0
+        if is_abandoned():
+            return intercept, n_iter, gap
+        if gap > trigger and n_iter < max_iter:
+            continue
+        hinge = 0.0
+        for j in range(n):
+            slack = margins[j] - signs[j] * (row_dot(rows, row_index[j], weights) + intercept)
+            if slack > 0.0:
+                hinge += slack * slack / ridge[row_index[j]]
+        primal = 0.5 * (squared_norm + hinge)
+        gap = (primal - dual) / primal if primal > 0.0 else 0.0
+        if gap <= tol:
+            return intercept, n_iter, gap
+        n_active, shrink_above = n, np.inf
+        trigger *= 0.7
+    return intercept, max_iter, gap
+
+
+def _take_out(rows, row_index, work, columns, values, n_taken):
+    """Move the entries of ``work`` that the given rows can have to ``columns`` and ``values``; return their number."""
+    raise TypeError("_take_out is for compiled code only")
+
+
+@overload(_take_out, jit_options=OPTIONS)
+def _take_out_of(rows, row_index, work, columns, values, n_taken):
+    def dense(rows, row_index, work, columns, values, n_taken):
+        for c in range(work.shape[0]):
+            if work[c] != 0.0:
+                columns[n_taken], values[n_taken] = c, work[c]
+                work[c] = 0.0
+                n_taken += 1
+        return n_taken
+
+    def sparse(rows, row_index, work, columns, values, n_taken):
+        indptr, indices, _ = rows
+        for i in row_index:
+            for p in range(indptr[i], indptr[i + 1]):
+                c = indices[p]
+                if work[c] != 0.0:
+                    columns[n_taken], values[n_taken] = c, work[c]
+                    work[c] = 0.0
+                    n_taken += 1
+        return n_taken
+
+    return sparse if _layout(rows) == "sparse" else dense
+
+
+@compiled
+def solve_leaf(
+    rows,
+    members,
+    weights,
+    mean_weight,
+    row_index,
+    signs,
+    offsets,
+    ridge,
+    squared_norms,
+    fit_intercept,
+    work,
+    tol,
+    max_iter,
+    seed,
+):
+    """Return columns, weights and intercept of one scorer, with the epochs and the relative gap.
+
+    The weights are the solution plus ``mean_weight`` times the direction of the class mean.
+
+    ``members`` are the rows of the class that count for the mean, a part of ``row_index``. ``work`` has two rows of
+    zeros, as long as a row is wide, and is left so.
+    """
+    margins = 1.0 - signs * offsets
+    intercept, n_iter, gap = solve_with_margins(
+        rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, work[0], tol, max_iter, seed
+    )
+    if mean_weight != 0.0:
+        squared_norm = 0.0
+        for i in members:
+            row_add(rows, i, weights[i], work[1])
+        for i in members:
+            squared_norm += weights[i] * row_dot(rows, i, work[1])
+        for i in members:
+            row_clear(rows, i, work[1])
+        if squared_norm > 0.0:
+            for i in members:
+                row_add(rows, i, weights[i] * mean_weight / np.sqrt(squared_norm), work[0])
+    # Each column is taken once, so there are at most as many as stored values and as columns.
+    room = 0
+    for i in row_index:
+        room += _row_size(rows, i)
+    room = min(room, work.shape[1])
+    columns, values = np.empty(room, dtype=np.int64), np.empty(room)
+    n_taken = _take_out(rows, row_index, work[0], columns, values, 0)
+    order = np.argsort(columns[:n_taken])
+    return columns[order], values[order], intercept, n_iter, gap
+
+
+def _row_size(rows, i):
+    """Return the number of stored values of row ``i``."""
+    raise TypeError("_row_size is for compiled code only")
+
+
+@overload(_row_size, jit_options=OPTIONS)
+def _row_size_of(rows, i):
+    def dense(rows, i):
+        return rows[0].shape[1]
+
+    def sparse(rows, i):
+        return np.int64(rows[0][i + 1] - rows[0][i])
+
+    return sparse if _layout(rows) == "sparse" else dense

@@ -1,0 +1,188 @@
+"""Sigmoids that turn decision values into probabilities, each drawn towards a common one.
+
+A sigmoid 1 / (1 + exp(-(a f + b))) is fitted by maximum likelihood (Platt 2000) with the penalty
+strength / 2 * ((a - prior)^2 + b^2): a node with many held-out rows gets a curve of its own, one with
+three rows keeps nearly the common one. The targets are Platt's, (n + 1) / (n + 2) and 1 / (n + 2) for
+sides of weight n, so that sides that are told apart perfectly do not make the curve a step.
+"""
+
+import numpy as np
+
+from margintree.compiled.compile import compiled
+from margintree.compiled.walk import log_probability
+
+MAX_STEPS = 100
+MAX_HALVINGS = 30
+TINY = 1e-300
+
+
+@compiled
+def fit_sigmoid(values, signs, weights, prior, strength):
+    """Return a and b for decision values whose rows belong left (sign 1) or right (sign -1)."""
+    a, b = prior, 0.0
+    n_left, n_right = 0.0, 0.0
+    for j in range(values.shape[0]):
+        if signs[j] > 0.0:
+            n_left += weights[j]
+        else:
+            n_right += weights[j]
+    left, right = (n_left + 1.0) / (n_left + 2.0), 1.0 / (n_right + 2.0)
+    loss = _loss(values, signs, weights, left, right, a, b, prior, strength)
+    # Where values are so large that the prior makes a step of the curve, the likelihood is flat around it and
+    # Newton's method finds no way out. A level curve is never a step, and the problem is convex.
+    level = np.log((n_left + 1.0) / (n_right + 1.0))
+    level_loss = _loss(values, signs, weights, left, right, 0.0, level, prior, strength)
+    if level_loss < loss:
+        a, b, loss = 0.0, level, level_loss
+    for _ in range(MAX_STEPS):
+        ga, gb = strength * (a - prior), strength * b
+        haa, hab, hbb = strength, 0.0, strength
+        for j in range(values.shape[0]):
+            p = np.exp(log_probability(a * values[j] + b))
+            g = weights[j] * (p - (left if signs[j] > 0.0 else right))
+            h = weights[j] * p * (1.0 - p)
+            ga += g * values[j]
+            gb += g
+            haa += h * values[j] * values[j]
+            hab += h * values[j]
+            hbb += h
+        determinant = haa * hbb - hab * hab
+        da, db = (hbb * ga - hab * gb) / determinant, (haa * gb - hab * ga) / determinant
+        # What a full step gains is half of this; nothing is left to gain below rounding.
+        if da * ga + db * gb <= 1e-14 * (1.0 + loss):
+            break
+        step, improved = 1.0, False
+        for _ in range(MAX_HALVINGS):
+            new_loss = _loss(values, signs, weights, left, right, a - step * da, b - step * db, prior, strength)
+            if new_loss < loss:
+                improved = True
+                break
+            step *= 0.5
+        if not improved:
+            break
+        a, b, loss = a - step * da, b - step * db, new_loss
+    return a, b
+
+
+@compiled
+def _loss(values, signs, weights, left, right, a, b, prior, strength):
+    total = 0.5 * strength * ((a - prior) * (a - prior) + b * b)
+    for j in range(values.shape[0]):
+        log_odds = a * values[j] + b
+        # target * log p + (1 - target) * log (1 - p), with log (1 - p) = log p - log odds.
+        target = left if signs[j] > 0.0 else right
+        total -= weights[j] * (log_probability(log_odds) - (1.0 - target) * log_odds)
+    return total
+
+
+@compiled
+def fit_sigmoids(groups, values, signs, weights, prior, strength, slopes, shifts):
+    """Fit one sigmoid for each group of values; ``groups`` names the group of each."""
+    start = np.zeros(slopes.shape[0] + 1, dtype=np.int64)
+    for g in groups:
+        start[g + 1] += 1
+    longest = start.max()
+    start = np.cumsum(start)
+    place, order = start[:-1].copy(), np.empty(groups.shape[0], dtype=np.int32)
+    for j in range(groups.shape[0]):
+        order[place[groups[j]]] = j
+        place[groups[j]] += 1
+    group_values, group_signs, group_weights = np.empty(longest), np.empty(longest, signs.dtype), np.empty(longest)
+    for g in range(slopes.shape[0]):
+        n = start[g + 1] - start[g]
+        for p in range(n):
+            j = order[start[g] + p]
+            group_values[p], group_signs[p], group_weights[p] = values[j], signs[j], weights[j]
+        slopes[g], shifts[g] = fit_sigmoid(group_values[:n], group_signs[:n], group_weights[:n], prior, strength)
+
+
+@compiled
+def fit_weights(start, first, second, is_own, weights, usual, pull, is_free):
+    """Return weights t, u >= 0 of two scores under which softmax gives each group's own entry most likelihood.
+
+    The negative log likelihood of t * first + u * second is convex. A pull towards the ``usual`` weights, ``pull`` rows
+    strong, keeps them finite where every own entry is on top. A weight that is not free stays the usual one; one that
+    would be negative is zero.
+    """
+    best = usual.copy()
+    free = is_free.copy()
+    while True:
+        best = _newton_on_weights(start, first, second, is_own, weights, usual, pull, free, best)
+        lowest = 0 if best[0] < best[1] else 1
+        if best[lowest] >= 0.0:
+            return best
+        best[lowest], free[lowest] = 0.0, False
+
+
+@compiled
+def _newton_on_weights(start, first, second, is_own, weights, usual, pull, is_free, best):
+    best = best.copy()
+    gradient, curvature = np.empty(2), np.empty(3)
+    loss = _loss_of_weights(start, first, second, is_own, weights, usual, pull, best, gradient, curvature)
+    step, trial = np.empty(2), np.empty(2)
+    for _ in range(MAX_STEPS):
+        # A ridge far below rounding of what is known keeps the system regular where both scores are the same.
+        a = curvature[0] * (1.0 + 1e-9) + TINY
+        b, d = curvature[1], curvature[2] * (1.0 + 1e-9) + TINY
+        if is_free[0] and is_free[1]:
+            determinant = a * d - b * b
+            step[0] = (b * gradient[1] - d * gradient[0]) / determinant
+            step[1] = (b * gradient[0] - a * gradient[1]) / determinant
+        else:
+            step[0] = -gradient[0] / a if is_free[0] else 0.0
+            step[1] = -gradient[1] / d if is_free[1] else 0.0
+        if -(step[0] * gradient[0] + step[1] * gradient[1]) <= 1e-14 * (1.0 + abs(loss)):
+            break
+        length, improved = 1.0, False
+        for _ in range(MAX_HALVINGS):
+            trial[:] = best + length * step
+            new = _loss_of_weights(start, first, second, is_own, weights, usual, pull, trial, gradient, curvature)
+            if new < loss:
+                improved = True
+                break
+            length *= 0.5
+        if not improved:
+            break
+        best[:], loss = trial, new
+    return best
+
+
+@compiled
+def _loss_of_weights(start, first, second, is_own, weights, usual, pull, blend, gradient, curvature):
+    """Return the loss, and fill its gradient and the curvatures tt, tu and uu."""
+    loss = 0.0
+    for m in range(2):
+        away = blend[m] - usual[m]
+        loss += 0.5 * pull[m] * away * away
+        gradient[m] = pull[m] * away
+        curvature[2 * m] = pull[m]
+    curvature[1] = 0.0
+    t, u = blend
+    for g in range(weights.shape[0]):
+        if weights[g] == 0.0:
+            continue
+        highest, own, own_first, own_second = -np.inf, 0.0, 0.0, 0.0
+        for j in range(start[g], start[g + 1]):
+            score = t * first[j] + u * second[j]
+            highest = max(highest, score)
+            if is_own[j]:
+                own, own_first, own_second = score, first[j], second[j]
+        total, sum_a, sum_b, sum_aa, sum_ab, sum_bb = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(start[g], start[g + 1]):
+            # Differences to the own entry, so that scores of any level keep their precision.
+            a, b = first[j] - own_first, second[j] - own_second
+            p = np.exp(t * first[j] + u * second[j] - highest)
+            total += p
+            sum_a += p * a
+            sum_b += p * b
+            sum_aa += p * a * a
+            sum_ab += p * a * b
+            sum_bb += p * b * b
+        mean_a, mean_b = sum_a / total, sum_b / total
+        loss += weights[g] * (highest + np.log(total) - own)
+        gradient[0] += weights[g] * mean_a
+        gradient[1] += weights[g] * mean_b
+        curvature[0] += weights[g] * max(0.0, sum_aa / total - mean_a * mean_a)
+        curvature[1] += weights[g] * (sum_ab / total - mean_a * mean_b)
+        curvature[2] += weights[g] * max(0.0, sum_bb / total - mean_b * mean_b)
+    return loss

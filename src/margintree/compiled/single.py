@@ -1,0 +1,111 @@
+"""One row at a time: the same walks and rankings as for a batch, checks of the row included, in a single call.
+
+A row is given as ``(x,)``, dense, or ``(columns, values)``. A row that is not sound makes the class -1.
+"""
+
+import numpy as np
+from numba.extending import overload
+
+from margintree.compiled.compile import OPTIONS, compiled
+from margintree.compiled.pointers import pointers
+from margintree.compiled.ranking import probabilities, ranked, workspace
+from margintree.compiled.walk import greedy
+
+
+def as_rows(row, indptr):
+    """Return the row as a matrix of one row; ``indptr`` must outlive it."""
+    raise TypeError("as_rows is for compiled code only")
+
+
+@overload(as_rows, jit_options=OPTIONS)
+def _as_rows(row, indptr):
+    def dense(row, indptr):
+        return (row[0].reshape(1, row[0].shape[0]),)
+
+    def sparse(row, indptr):
+        indptr[1] = row[0].shape[0]
+        return indptr, row[0].view(np.uint32), row[1]
+
+    return dense if len(row) == 1 else sparse
+
+
+def is_sound(row, n_features):
+    """Tell whether all values are finite and the columns of a sparse row ascend within the range."""
+    raise TypeError("is_sound is for compiled code only")
+
+
+@overload(is_sound, jit_options=OPTIONS)
+def _is_sound(row, n_features):
+    def dense(row, n_features):
+        return row[0].shape[0] == n_features and _all_finite(row[0])
+
+    def sparse(row, n_features):
+        columns = row[0]
+        if columns.shape[0] != row[1].shape[0] or not _all_finite(row[1]):
+            return False
+        last = -1
+        for p in range(columns.shape[0]):
+            column = np.int64(columns[p])
+            if column <= last or column >= n_features:
+                return False
+            last = column
+        return True
+
+    return dense if len(row) == 1 else sparse
+
+
+@compiled
+def _all_finite(values):
+    # Without an early exit the loop uses vector registers, and sound rows are what it is for.
+    finite = True
+    for j in range(values.shape[0]):
+        finite &= np.isfinite(values[j])
+    return finite
+
+
+@compiled
+def greedy_class(row, n_features, forest):
+    """Return the class of the leaf that the row reaches."""
+    if not is_sound(row, n_features):
+        return np.int64(-1)
+    indptr = np.zeros(2, dtype=np.uint64)
+    leaves = np.empty(1, dtype=np.int32)
+    greedy(as_rows(row, indptr), 0, 1, forest, leaves)
+    return forest[3][leaves[0]]
+
+
+@compiled
+def best(row, n_features, forest, decider, width, gap, n_classes, n_finalists, n_asked):
+    """Return the ``n_asked`` best classes of the row and their probabilities; the first class is -1 for a bad row."""
+    size = max(n_finalists, n_asked)
+    classes = np.full(size, -1)
+    scores = np.zeros(size)
+    if not is_sound(row, n_features):
+        return classes, scores
+    indptr = np.zeros(2, dtype=np.uint64)
+    rows = as_rows(row, indptr)
+    rows_, forest_, decider_ = pointers(rows), pointers(forest), pointers(decider)
+    n_more = min(n_classes, size + n_asked)
+    work = workspace(rows_, 0, 1, forest_, 0 if width == 0 else max(width, n_asked), n_classes, n_more)
+    more = np.empty(n_more, dtype=np.int64), np.empty(n_more)
+    ranked(rows_, 0, forest_, decider_, width, gap, n_finalists, n_asked, classes, scores, more, work)
+    # The rows are read through pointers up to here, so their owner is still needed.
+    n_asked += len(rows) - len(rows_) + np.int64(indptr[0])
+    return classes[:n_asked], scores[:n_asked]
+
+
+@compiled
+def best_class(row, n_features, forest, decider, width, gap, n_classes, n_finalists):
+    """Return the best class of the row."""
+    return best(row, n_features, forest, decider, width, gap, n_classes, n_finalists, 1)[0][0]
+
+
+@compiled
+def all_probabilities(row, n_features, forest, decider, width, gap, n_classes, n_finalists):
+    """Return the probability of every class; nothing for a bad row."""
+    if not is_sound(row, n_features):
+        return np.empty(0)
+    indptr = np.zeros(2, dtype=np.uint64)
+    result = np.empty((1, n_classes))
+    probabilities(as_rows(row, indptr), 0, 1, forest, decider, width, gap, n_finalists, result)
+    return result[0]
