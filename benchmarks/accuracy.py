@@ -68,7 +68,7 @@ class OneAgainstTheRest:
         if self.kernel == "linear":
             training_set = linear_set(data, fit_intercept=True)
         else:
-            training_set = kernel_set(data, self.function, cache_size=1000)
+            training_set = kernel_set(data, self.function, cache_size=1000, tol=1e-3)
             self.rows = data.X
         node = training_set.node_rows(np.arange(len(self.classes_)), 1)
         self.machines = []

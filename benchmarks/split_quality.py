@@ -64,7 +64,7 @@ def measure(name: str, kernel: str, balance: float) -> dict[str, list[Measured]]
         training_set = linear_set(data, fit_intercept=True)
     else:
         function = KernelFunction(kernel, gamma_value("scale", data), fit_intercept=True)
-        training_set = kernel_set(data, function, cache_size=1000)
+        training_set = kernel_set(data, function, cache_size=1000, tol=1e-3)
     results = defaultdict(list)
     for number, record in enumerate(model.node_records_):
         classes = np.sort(np.array(record.classes_left + record.classes_right))

@@ -54,7 +54,11 @@ def brute_force(node):
 
 def primal_optimum(node, labelling):
     """P(z) by Newton steps on the representer coefficients, independent of the library's solvers."""
-    gram = node.rows.features @ node.rows.features.T if hasattr(node.rows, "features") else node.rows._gram
+    gram = (
+        node.rows.features @ node.rows.features.T
+        if hasattr(node.rows, "features")
+        else node.rows._values(np.arange(node.rows.n_rows))
+    )
     signs = labelling[node.rows.classes]
     beta = np.zeros(len(signs))
     for _ in range(100):

@@ -12,8 +12,9 @@ g_j^2 / q_j is at least ``GREED`` times the largest. That is nearly the steepest
 fraction of the scans; on usps it was 1.3 times faster than the steepest one and 10 times faster than
 plain cyclic sweeps.
 
-Kernel rows are read as ``gram[slot[i]]``. A row that is not in memory has slot -1: the sweep stops
-there and tells, and the caller fills the slot and resumes.
+Kernel rows are read as ``gram[slot[i]]``, in which the rows of class k begin at ``column[k]``: a node reads its part of
+a matrix over more rows where it is. A row that is not in memory has slot -1: the sweep stops there and tells, and the
+caller fills the slot and resumes.
 """
 
 import numpy as np
@@ -22,15 +23,30 @@ from margintree.compiled.compile import compiled
 from margintree.compiled.giving_up import is_abandoned
 
 GREED = 0.5
+# Both sides of a tile of a matrix that is mirrored lie in the processor's cache.
+TILE = 32
 
 
 @compiled
-def add_row(gram_row, factor, class_coupling, class_start, signed):
+def mirror(matrix):
+    """Copy what lies below the diagonal of a square matrix to its place above."""
+    n = matrix.shape[0]
+    for top in range(0, n, TILE):
+        for left in range(0, top + 1, TILE):
+            for j in range(left, min(n, left + TILE)):
+                for i in range(max(j + 1, top), min(n, top + TILE)):
+                    matrix[j, i] = matrix[i, j]
+
+
+@compiled
+def add_row(gram_row, factor, class_coupling, class_start, column, signed):
     """Add ``factor * A[k, k_j] * K_ij`` to ``signed`` for the row ``i`` of class ``k``."""
     for k in range(class_start.shape[0] - 1):
         scale = factor * class_coupling[k]
-        for j in range(class_start[k], class_start[k + 1]):
-            signed[j] += scale * gram_row[j]
+        part = signed[class_start[k] : class_start[k + 1]]
+        values_of_class = gram_row[column[k] : column[k] + part.shape[0]]
+        for j in range(part.shape[0]):
+            part[j] += scale * values_of_class[j]
 
 
 @compiled
@@ -59,6 +75,7 @@ def gain(j, alpha, signed, ridge, curvature):
 def sweeps(
     gram,
     slot,
+    column,
     recent,
     classes,
     class_start,
@@ -104,9 +121,11 @@ def sweeps(
             alpha[j] = after
             step = after - before
             row = gram[slot[j]]
-            add_row(row, step, coupling[classes[j]], class_start, signed)
+            k = classes[j]
+            add_row(row, step, coupling[k], class_start, column, signed)
             # The dual's change is known exactly, so a run that passes the cutoff ends within the sweep.
-            dual -= step * (gradient + 0.5 * (row[j] + ridge[j]) * step)
+            own = row[column[k] + j - class_start[k]]
+            dual -= step * (gradient + 0.5 * (own + ridge[j]) * step)
             if dual > cutoff:
                 break
         resume[0] = 0
@@ -117,18 +136,18 @@ def sweeps(
 
 
 @compiled
-def signed_decisions(gram, slot, classes, class_start, coupling, alpha, signed, first):
+def signed_decisions(gram, slot, column, classes, class_start, coupling, alpha, signed, first):
     """Accumulate ``signed`` for the rows from ``first`` on; return the missing row or -1."""
     for i in range(first, alpha.shape[0]):
         if alpha[i] != 0.0:
             if slot[i] < 0:
                 return i
-            add_row(gram[slot[i]], alpha[i], coupling[classes[i]], class_start, signed)
+            add_row(gram[slot[i]], alpha[i], coupling[classes[i]], class_start, column, signed)
     return -1
 
 
 @compiled
-def class_gram(gram, slot, classes, class_start, coefficients, result, first):
+def class_gram(gram, slot, column, classes, class_start, coefficients, result, first):
     """Accumulate G_kl = sum_{i in k, j in l} a_i a_j K_ij; return the missing row or -1."""
     for i in range(first, coefficients.shape[0]):
         if coefficients[i] == 0.0:
@@ -138,7 +157,9 @@ def class_gram(gram, slot, classes, class_start, coefficients, result, first):
         row = gram[slot[i]]
         for k in range(class_start.shape[0] - 1):
             total = 0.0
-            for j in range(class_start[k], class_start[k + 1]):
-                total += coefficients[j] * row[j]
+            part = coefficients[class_start[k] : class_start[k + 1]]
+            values_of_class = row[column[k] : column[k] + part.shape[0]]
+            for j in range(part.shape[0]):
+                total += part[j] * values_of_class[j]
             result[classes[i], k] += coefficients[i] * total
     return -1

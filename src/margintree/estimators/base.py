@@ -175,7 +175,7 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  
             return linear_set(data, fit_intercept=self.fit_intercept), None
         gamma = gamma_value(self.gamma, data) if self.kernel in ("rbf", "poly") else 1.0
         function = KernelFunction(self.kernel, gamma, self.degree, self.coef0, self.fit_intercept)
-        return apart(lambda: kernel_set(data, function, cache_size=self.cache_size)), function
+        return apart(lambda: kernel_set(data, function, cache_size=self.cache_size, tol=self.tol)), function
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -242,7 +242,6 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         """
         self._check_walk()
         data, X, y = self._training_data(X, y, sample_weight)
-        training_set, _ = self._training_set(data)
         split = self._split_object()
         if self.tree is not None:
             split = GivenTreeSplit(class_tree_of(self.tree, data.classes))
@@ -250,6 +249,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         seed = self._seed()
         # On several threads products round in another way; a model must not depend on how many there are.
         with _blas().limit(limits=1):
+            training_set, _ = self._training_set(data)
             grown = grow(
                 training_set,
                 split,

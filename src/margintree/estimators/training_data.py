@@ -84,9 +84,9 @@ def linear_set(data: TrainingData, *, fit_intercept: bool) -> LinearTrainingSet:
     return LinearTrainingSet(X, data.class_start, weight, cost, fit_intercept=fit_intercept, order=order)
 
 
-def kernel_set(data: TrainingData, function: KernelFunction, *, cache_size: float) -> TrainingSet:
+def kernel_set(data: TrainingData, function: KernelFunction, *, cache_size: float, tol: float) -> TrainingSet:
     """Return the training set of a kernel model."""
-    source = KernelSource(function, data.X, cache_size)
+    source = KernelSource(function, data.X, cache_size, tol)
     return KernelTrainingSet(source, data.class_start, data.sample_weight, data.cost)
 
 

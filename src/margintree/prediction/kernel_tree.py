@@ -142,8 +142,8 @@ class KernelTree:
 
     def _kernel_values(self, X: Any, support: npt.NDArray[np.int64]) -> Array:
         if self.vectors is None:
-            return self.function.finish(X[:, support])
-        return self.function(X, self.vectors[support])
+            return np.asarray(self.function.finish(X[:, support]))
+        return np.asarray(self.function(X, self.vectors[support]))
 
     @cached_property
     def _columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

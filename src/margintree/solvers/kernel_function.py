@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from margintree.solvers.solution import Array
@@ -32,11 +33,13 @@ class KernelFunction:
     coef0: float = 0.0
     fit_intercept: bool = False
 
-    def __call__(self, A: Any, B: Any) -> Array:
-        """Return the kernel values between two sets of rows."""
+    def __call__(self, A: Any, B: Any, dtype: npt.DTypeLike = np.float64) -> Any:
+        """Return the kernel values between two sets of rows; Gaussian ones of dense rows in the given precision."""
         if isinstance(self.kernel, str):
             A, B = over_used_columns(A, B)
         if self.kernel == "rbf":
+            if dtype == np.float32 and isinstance(A, np.ndarray):
+                return self.finish(_gaussian_in_single_precision(A, B, self.gamma))
             return self.finish(rbf_kernel(A, B, gamma=self.gamma))
         if self.kernel == "poly":
             # Powers that overflow or do not exist are refused below, with a reason.
@@ -53,7 +56,7 @@ class KernelFunction:
             )
         return self.finish(values)
 
-    def finish(self, values: Array) -> Array:
+    def finish(self, values: Any) -> Any:
         """Add the intercept's 1 in place and refuse values that no kernel has."""
         # One sum is finite unless a value is not, or the values are absurdly large; no second array is needed.
         if not np.isfinite(values.sum()) and not np.isfinite(values).all():
@@ -64,3 +67,15 @@ class KernelFunction:
         if self.fit_intercept:
             values += 1.0
         return values
+
+
+def _gaussian_in_single_precision(A: Array, B: Array, gamma: float) -> npt.NDArray[np.float32]:
+    """Return exp(-gamma |x - y|^2): exponents, which are differences, in double precision, and their exp in single.
+
+    -gamma |x - y|^2 is one product of (2 gamma x, -gamma |x|^2, 1) and (y, 1, -gamma |y|^2).
+    """
+    squares = [-gamma * np.einsum("ij,ij->i", rows, rows) for rows in (A, B)]
+    left = np.column_stack([2.0 * gamma * A, squares[0], np.ones(len(A))])
+    values = (left @ np.column_stack([B, np.ones(len(B)), squares[1]]).T).astype(np.float32)
+    np.minimum(values, 0.0, out=values)
+    return np.exp(values, out=values)

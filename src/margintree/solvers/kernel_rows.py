@@ -1,9 +1,9 @@
 """Nodes with a kernel: coordinate descent on the dual, reading kernel rows.
 
-Rows come from one matrix where it fits into the cache. Where it does not, a bounded number of rows is
-held; the compiled sweep stops at a row that is missing, the row is computed together with those that
-the sweep will ask for next, and the sweep goes on where it stopped. Rows used since the last round
-of evictions are spared (second chance).
+Rows are read from the matrix over all training rows, or from one of the node's own, where these fit into the cache.
+Where they do not, a bounded number of rows is held; the compiled sweep stops at a row that is missing, the row is
+computed together with those that the sweep will ask for next, and the sweep goes on where it stopped. Rows used since
+the last round of evictions are spared (second chance).
 """
 
 import numpy as np
@@ -53,21 +53,33 @@ class KernelRows(NodeRows):
         self.row_index = row_index
         n = len(row_index)
         self.holds_all = source.fits(n)
-        if self.holds_all:
+        self._column, self._slot = class_start[:-1], np.arange(n)
+        if source.gram is not None and self._stands_in_order():
+            self._gram, self._slot, self._column = source.gram, row_index, row_index[class_start[:-1]]
+        elif self.holds_all:
             self._gram = source.block(row_index, row_index)
-            self._slot = np.arange(n)
-            diagonal = self._gram.diagonal()
         else:
             capacity = min(n, max(2 * FETCH, source.max_entries // n))
-            self._gram = np.empty((capacity, n))
+            self._gram = np.empty((capacity, n), dtype=source.dtype)
             self._slot = np.full(n, -1)
             self._holder = np.full(capacity, -1)
             self._next = 0
-            diagonal = source.diagonal(row_index)
+        diagonal = source.diagonal(row_index)
         self._recent = np.zeros(len(self._gram), dtype=np.uint8)
         # A function that is no kernel may have k(x, x) < 0; the gap that then stays open is reported.
         self._curvature = np.maximum(diagonal, 0.0) + ridge
         self._coordinates: Array | None = None
+
+    def _stands_in_order(self) -> bool:
+        """Return whether the rows of each class follow each other in the matrix over all training rows."""
+        follows = np.diff(self.row_index) == 1
+        follows[self.class_start[1:-1] - 1] = True
+        return bool(follows.all())
+
+    def _values(self, rows: npt.NDArray[np.int64]) -> Array:
+        """Return the kernel values between some rows, all of which are held."""
+        columns = self._column[self.classes[rows]] + rows - self.class_start[self.classes[rows]]
+        return np.asarray(self._gram[np.ix_(self._slot[rows], columns)], dtype=np.float64)
 
     @property
     def can_be_shared(self) -> bool:
@@ -104,17 +116,17 @@ class KernelRows(NodeRows):
             support = np.flatnonzero(signed < 1.0)
             if len(support) > POLISH_ROWS:
                 return solution
-            kernel = self._gram[np.ix_(support, support)] * np.outer(signs[support], signs[support])
+            kernel = self._values(support) * np.outer(signs[support], signs[support])
             kernel.flat[:: len(support) + 1] += self.ridge[support]
             try:
                 values = cho_solve(cho_factor(kernel, check_finite=False), np.ones(len(support)), check_finite=False)
             except LinAlgError:
                 # No kernel: the machine stays what coordinate descent made of it.
                 return solution
-            signed = signs * ((signs[support] * values) @ self._gram[support])
+            alpha = np.zeros(self.n_rows)
+            alpha[support] = values
+            signed = self._signed_decisions(np.outer(solution.labelling, solution.labelling), alpha)
             if np.array_equal(np.flatnonzero(signed < 1.0), support):
-                alpha = np.zeros(self.n_rows)
-                alpha[support] = values
                 primal, dual = compiled.kernel_dual.values(alpha, signed, self.ridge)
                 norm, n_iter = float(alpha @ signed), solution.n_iter + step + 1
                 return SVMSolution(alpha, signed * signs, primal, dual, norm, n_iter, solution.labelling)
@@ -133,16 +145,7 @@ class KernelRows(NodeRows):
     ) -> tuple[Array, int, float, float]:
         """Run coordinate descent from ``alpha``, in place; see ``margintree.compiled.kernel_dual``."""
         give_up_if_abandoned()
-        signed = np.zeros(self.n_rows)
-        first = 0
-        while True:
-            missing = compiled.kernel_dual.signed_decisions(
-                self._gram, self._slot, self.classes, self.class_start, coupling, alpha, signed, first
-            )
-            if missing < 0:
-                break
-            self._fetch(missing + np.flatnonzero(alpha[missing:]))
-            first = missing
+        signed = self._signed_decisions(coupling, alpha)
         # No SVM costs more than w = 0. A dual value above that shows that the function is no kernel, and
         # that the dual has no maximum to run after.
         cutoff = min(cutoff, NO_KERNEL * 0.5 * float((1.0 / self.ridge).sum()))
@@ -153,6 +156,7 @@ class KernelRows(NodeRows):
             updates, primal, dual, missing = compiled.kernel_dual.sweeps(
                 self._gram,
                 self._slot,
+                self._column,
                 self._recent,
                 self.classes,
                 self.class_start,
@@ -174,6 +178,17 @@ class KernelRows(NodeRows):
             # The compiled loop may round a gain at the threshold the other way: it gets its row in any case.
             gains[0] = np.inf
             self._fetch(missing + np.flatnonzero(gains >= resume[1]))
+
+    def _signed_decisions(self, coupling: Array, alpha: Array) -> Array:
+        signed, first = np.zeros(self.n_rows), 0
+        while True:
+            missing = compiled.kernel_dual.signed_decisions(
+                self._gram, self._slot, self._column, self.classes, self.class_start, coupling, alpha, signed, first
+            )
+            if missing < 0:
+                return signed
+            self._fetch(missing + np.flatnonzero(alpha[missing:]))
+            first = missing
 
     def _fetch(self, wanted: npt.NDArray[np.int64]) -> None:
         """Compute the first few rows of ``wanted`` that are not held."""
@@ -198,7 +213,7 @@ class KernelRows(NodeRows):
         first = 0
         while True:
             missing = compiled.kernel_dual.class_gram(
-                self._gram, self._slot, self.classes, self.class_start, coefficients, result, first
+                self._gram, self._slot, self._column, self.classes, self.class_start, coefficients, result, first
             )
             if missing < 0:
                 return 0.5 * (result + result.T)
@@ -214,7 +229,7 @@ class KernelRows(NodeRows):
                     f"{8 * self.n_rows**2 / 2**20:.0f} MB, more than cache_size allows. Increase cache_size, "
                     "or use RelaxationSplit(oracle='gram'), which needs no coordinates."
                 )
-            eigenvalues, vectors = np.linalg.eigh(self._gram)
+            eigenvalues, vectors = np.linalg.eigh(self._values(np.arange(self.n_rows)))
             kept = eigenvalues > EIGENVALUE_FLOOR * eigenvalues[-1]
             self._coordinates = vectors[:, kept] * np.sqrt(eigenvalues[kept])
         return np.asarray(np.add.reduceat(self._coordinates * coefficients[:, None], self.class_start[:-1], axis=0))

@@ -1,8 +1,8 @@
 """Kernel values between training rows.
 
-The matrix of all training rows is computed once when it fits into ``cache_size``, and every node
-takes its part of it. Otherwise each node computes its own matrix when that fits, and reads single
-kernel rows through a bounded cache when it does not.
+The matrix of all training rows is computed once when it fits into ``cache_size``; all nodes and all pairs of classes
+read it where it is. Otherwise each node computes its own matrix when that fits, and reads single kernel rows through a
+bounded cache when it does not.
 """
 
 from typing import Any
@@ -10,14 +10,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from margintree import compiled
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.solution import Array
+from margintree.worker_threads import give_up_if_abandoned
 
 Index = npt.NDArray[np.int64]
 
 MEGABYTE = 2**20
 # Rows per call when only the diagonal of a kernel is wanted.
 DIAGONAL_CHUNK = 64
+# Rows and columns of a large matrix that are computed at a time: their values fit into the processor's cache.
+BLOCK = 1024
+# From so many rows on the time of a solver is that of reading kernel values. Single precision halves it, and is far
+# more precise than any tolerance down to this one.
+MANY_ROWS, SINGLE_TOL = 2048, 1e-5
 
 
 class KernelSource:
@@ -30,44 +37,63 @@ class KernelSource:
         The training rows, or the kernel matrix itself for ``kernel="precomputed"``.
     cache_size : float
         Megabytes for one matrix of kernel values.
+    tol : float, default=0.0
+        Relative duality gap of the machines that are trained with these values.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (n_rows, n_rows) or None
+        All kernel values, where they fit into the cache.
     """
 
-    def __init__(self, function: KernelFunction, X: Any, cache_size: float) -> None:
+    def __init__(self, function: KernelFunction, X: Any, cache_size: float, tol: float = 0.0) -> None:
         self.function = function
         self.X = X
-        self.cache_size = cache_size
-        self.max_entries = int(cache_size * MEGABYTE / 8)
-        everything = np.arange(X.shape[0])
-        self._gram = self._values(everything, everything) if self.fits(X.shape[0]) else None
+        self.cache_size, self.tol = cache_size, tol
+        n_rows = X.shape[0]
+        self.dtype = np.dtype(np.float32 if n_rows > MANY_ROWS and tol >= SINGLE_TOL else np.float64)
+        self.max_entries = int(cache_size * MEGABYTE / self.dtype.itemsize)
+        self.gram = self._all_values() if self.fits(n_rows) else None
 
     def part(self, rows: Index) -> "KernelSource":
         """Return the source of some of the rows alone."""
         X = self.X[np.ix_(rows, rows)] if self.function.kernel == "precomputed" else self.X[rows]
-        return KernelSource(self.function, X, self.cache_size)
+        return KernelSource(self.function, X, self.cache_size, self.tol)
 
     def fits(self, n_rows: int) -> bool:
         """Tell whether a square matrix over ``n_rows`` fits into the cache."""
         return n_rows * n_rows <= self.max_entries
 
-    def block(self, rows: Index, columns: Index) -> Array:
+    def block(self, rows: Index, columns: Index) -> npt.NDArray[np.floating]:
         """Return the kernel values between two sets of training rows."""
-        if self._gram is None:
-            return self._values(rows, columns)
-        everything = np.arange(len(self._gram))
-        if np.array_equal(rows, everything) and np.array_equal(columns, everything):
-            return self._gram
-        return self._gram[np.ix_(rows, columns)]
+        if self.gram is not None:
+            return np.asarray(self.gram[np.ix_(rows, columns)])
+        return np.asarray(self._values(rows, columns), dtype=self.dtype)
 
     def diagonal(self, rows: Index) -> Array:
         """Return k(x, x) of the given training rows."""
-        if self._gram is not None:
-            return np.asarray(self._gram.diagonal()[rows])
+        if self.gram is not None:
+            return np.asarray(self.gram.diagonal()[rows], dtype=np.float64)
         chunks = np.array_split(rows, max(1, len(rows) // DIAGONAL_CHUNK))
         return np.concatenate([self._values(chunk, chunk).diagonal() for chunk in chunks])
 
-    def _values(self, rows: Index, columns: Index) -> Array:
+    def _all_values(self) -> npt.NDArray[np.floating]:
+        everything = np.arange(self.X.shape[0])
+        if len(everything) <= BLOCK:
+            return np.asarray(self._values(everything, everything), dtype=self.dtype)
+        result = np.empty((len(everything), len(everything)), dtype=self.dtype)
+        parts = [everything[first : first + BLOCK] for first in everything[::BLOCK]]
+        for i, rows in enumerate(parts):
+            give_up_if_abandoned()
+            for columns in parts[: i + 1]:
+                # One and the same array tells a symmetric product, which costs half.
+                values = self._values(rows, rows if columns is rows else columns)
+                result[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = values
+        compiled.kernel_dual.mirror(result)
+        return result
+
+    def _values(self, rows: Index, columns: Index) -> Any:
         if self.function.kernel == "precomputed":
             return self.function.finish(self.X[np.ix_(rows, columns)])
         A = self.X[rows]
-        # One and the same array tells a symmetric product, which costs half.
-        return self.function(A, A if rows is columns else self.X[columns])
+        return self.function(A, A if rows is columns else self.X[columns], dtype=self.dtype)
