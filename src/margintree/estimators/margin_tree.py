@@ -23,7 +23,7 @@ from margintree.prediction.decider import KINDS
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.ranker import Ranker
-from margintree.solvers.training_set import COPIED_VALUES, MOST_DENSE_FEATURES, SOLVER_SEED
+from margintree.solvers.training_set import COPIED_VALUES, MOST_DENSE_FEATURES, SOLVER_SEED, KernelTrainingSet
 from margintree.splits import SPLITS, RandomSplit, Split
 from margintree.splits.given_tree import GivenTreeSplit
 from margintree.structures.given_tree import GivenTree, class_tree_of
@@ -31,6 +31,7 @@ from margintree.structures.grow import GrownTree, grow
 from margintree.structures.half_rows import half_of_the_rows
 from margintree.training.decision import decide
 from margintree.training.defaults import Wanted
+from margintree.training.held_out import Grown
 from margintree.training.machines import Trainer, as_kept, train_each
 from margintree.worker_threads import apart
 
@@ -250,6 +251,8 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         # On several threads products round in another way; a model must not depend on how many there are.
         with _blas().limit(limits=1):
             training_set, _ = self._training_set(data)
+            if isinstance(training_set, KernelTrainingSet):
+                training_set.leaves_one_out = self.calibration_folds == "auto"
             grown = grow(
                 training_set,
                 split,
@@ -365,7 +368,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
     def _store(self, grown: list[GrownTree], trainer: Trainer, data: TrainingData) -> None:
         """Calibrate, choose a decider, and keep everything ready to predict."""
         trees = [one.tree for one in grown]
-        machines = [(one.tree, list(one.classifiers)) for one in grown]
+        machines: Grown = [(one.tree, list(one.classifiers)) for one in grown]
         for one in grown:
             # The flat model takes their place; with many classes both would be most of the memory of a fit.
             one.classifiers.clear()
@@ -373,11 +376,11 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         model: LinearTree | KernelTree | None = None
         if function is None:
             model = LinearTree.of_trees(machines, data.X.shape[1])
-            machines.clear()
+            machines = [(tree, []) for tree in trees]
         ranker, records, sigmoids, deciding = None, [], None, []
         if self.calibration_folds != 0:
             decision = apart(
-                lambda: decide(trainer, trees, self._wanted(), self._n_threads(), self._progress.step_done)
+                lambda: decide(trainer, machines, self._wanted(), self._n_threads(), self._progress.step_done)
             )
             self._warn_of_open_gaps([decision.open_gap], "deciders")
             records, sigmoids, deciding = decision.records, decision.sigmoids, decision.machines

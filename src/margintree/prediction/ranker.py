@@ -1,17 +1,17 @@
 """From a tree with calibrated sigmoids to ranked classes and probabilities."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from margintree import compiled
+from margintree.class_tree import ClassTree
 from margintree.prediction.decider import Decider
 from margintree.prediction.flat_ranking import FlatRanking
-from margintree.prediction.kernel_tree import KernelTree
-from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.row_chunks import in_chunks
 from margintree.solvers.solution import Array
 
@@ -21,6 +21,17 @@ DEFAULT_K = 5
 Labels = npt.NDArray[np.int64]
 
 
+class Forest(Protocol):
+    """Trees over the same classes whose machines can be evaluated block by block."""
+
+    @property
+    def trees(self) -> tuple[ClassTree, ...]: ...
+
+    def blocks(self, X: Any) -> Iterator[tuple[int, int, Any, tuple[Any, ...]]]:
+        """Yield parts of the rows, ``first:last``, as compiled code reads them, with the forest over these."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class Ranker:
     """Nominates finalists by beam or along all paths (``width`` 0), and lets a decider rank them.
@@ -28,7 +39,7 @@ class Ranker:
     Where all classes are finalists of linear machines beside which paths have no weight, no path is followed.
     """
 
-    tree: LinearTree | KernelTree
+    tree: Forest
     decider: Decider
     width: int
     gap: float
@@ -93,7 +104,7 @@ class Ranker:
         return min(self.n_finalists, self.n_classes)
 
 
-def path_candidates(tree: LinearTree | KernelTree, X: Any, width: int, gap: float, size: int) -> tuple[Labels, Array]:
+def path_candidates(tree: Forest, X: Any, width: int, gap: float, size: int) -> tuple[Labels, Array]:
     """Return the best ``size`` classes of each row by path score, and these scores; -1 fills what is missing."""
     classes, scores = np.empty((X.shape[0], size), dtype=np.int64), np.empty((X.shape[0], size))
     for first, last, rows, forest in tree.blocks(X):

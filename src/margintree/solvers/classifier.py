@@ -22,11 +22,16 @@ class KernelClassifier:
     """Coefficients a_j t_j of the support vectors, by training row; a positive value means left.
 
     The machines' own intercept is part of the kernel. ``constant`` is for a node that has but one answer.
+
+    While a model is trained, ``left_out`` may have the decision values of the rows ``trained_on``, each by the machine
+    that is trained without it.
     """
 
     row_index: npt.NDArray[np.int64]
     coefficients: Array
     constant: float = 0.0
+    trained_on: npt.NDArray[np.int64] | None = None
+    left_out: Array | None = None
 
 
 NodeClassifier = LinearClassifier | KernelClassifier

@@ -78,4 +78,5 @@ def _gaussian_in_single_precision(A: Array, B: Array, gamma: float) -> npt.NDArr
     left = np.column_stack([2.0 * gamma * A, squares[0], np.ones(len(A))])
     values = (left @ np.column_stack([B, np.ones(len(B)), squares[1]]).T).astype(np.float32)
     np.minimum(values, 0.0, out=values)
-    return np.exp(values, out=values)
+    np.exp(values, out=values)
+    return values

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
@@ -100,6 +100,13 @@ class TrainingSet(ABC):
     @abstractmethod
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> NodeClassifier:
         """Return what prediction needs of a node's solution."""
+
+
+def units_of(weight: Array) -> Index:
+    """Return for how many rows each weight stands: itself, if all are whole multiples of the smallest; else 1."""
+    multiple = weight / weight.min()
+    whole = np.rint(multiple)
+    return whole.astype(np.int64) if np.allclose(multiple, whole, rtol=1e-9) else np.ones(len(weight), dtype=np.int64)
 
 
 def pieces(row_index: Index, X: Matrix) -> list[Index]:
@@ -250,12 +257,24 @@ class LinearTrainingSet(TrainingSet):
 
 
 class KernelTrainingSet(TrainingSet):
-    """Rows known through a kernel."""
+    """Rows known through a kernel.
+
+    Attributes
+    ----------
+    leaves_one_out : bool
+        Whether classifiers come with the decision values of the rows they were trained on, each as if left out.
+    """
 
     def __init__(self, source: KernelSource, class_start: Index, sample_weight: Array, cost: Array) -> None:
         super().__init__(class_start, sample_weight, cost)
         self.source = source
         self.X, self.function = source.X, source.function
+        self.leaves_one_out = False
+
+    @cached_property
+    def units(self) -> Index:
+        """For how many rows each one stands."""
+        return units_of(self.sample_weight)
 
     def select(self, row_index: Index, class_start: Index, seed: int) -> KernelRows:
         return KernelRows(self.source, row_index, class_start, self.ridge[row_index], seed)
@@ -268,4 +287,8 @@ class KernelTrainingSet(TrainingSet):
         assert isinstance(rows, KernelRows)
         support = np.flatnonzero(solution.alpha)
         coefficients = solution.alpha[support] * solution.labelling[rows.classes[support]]
-        return KernelClassifier(rows.row_index[support], coefficients)
+        found = KernelClassifier(rows.row_index[support], coefficients)
+        if not self.leaves_one_out:
+            return found
+        left_out = rows.leave_one_out(solution, self.units[rows.row_index])
+        return replace(found, trained_on=rows.row_index, left_out=left_out)

@@ -6,7 +6,7 @@ listed with its class and become negatives of its machine, which then looks wors
 """
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -14,19 +14,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from margintree.class_tree import ClassTree
 from margintree.prediction.decider import Decider, pairs_by_class
 from margintree.prediction.linear_tree import Sigmoids
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import KernelClassifier, NodeClassifier
 from margintree.solvers.row_keys import row_keys
 from margintree.solvers.solution import Array
-from margintree.solvers.training_set import LinearTrainingSet
+from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet
 from margintree.training import defaults
 from margintree.training.defaults import Candidate, Wanted
 from margintree.training.folds import deal
-from margintree.training.held_out import HeldOut, Mask, Rows, hold_out
-from margintree.training.machines import Trainer
+from margintree.training.held_out import Grown, HeldOut, Mask, Rows, hold_out, leave_one_out
+from margintree.training.machines import Trainer, all_pairs
 from margintree.training.pair_machines import pairs_that_meet, train_pairs
 from margintree.training.rest_machines import Lists, ListTrainer, train_against_all
 from margintree.training.softmax_machines import RowLists, SoftmaxTrainer
@@ -74,17 +73,20 @@ class Decision:
 
 def decide(
     trainer: Trainer,
-    trees: Sequence[ClassTree],
+    grown: Grown,
     wanted: Wanted,
     n_threads: int,
     on_step: Callable[[str, float], None] = lambda description, done: None,
 ) -> Decision:
     """Calibrate the trees, try the candidates, and train the decider that is chosen on all rows.
 
-    ``on_step`` hears what was done, and which part of the whole is done by now.
+    ``grown`` has the trees, with their machines where these leave out one row at a time. ``on_step`` hears what was
+    done, and which part of the whole is done by now.
     """
     training_set, function = trainer.training_set, trainer.training_set.function
-    tried = defaults.candidates(wanted, training_set)
+    tried, trees = defaults.candidates(wanted, training_set), [tree for tree, _ in grown]
+    if isinstance(training_set, KernelTrainingSet) and training_set.leaves_one_out:
+        return decide_by_leaving_one_out(trainer, grown, tried, wanted, n_threads, on_step)
     uses_lists = not defaults.learns_from_all(training_set) and any(one.decide == "rest" for one in tried)
     n_folds = defaults.number_of_folds(wanted, training_set.n_rows)
     keys = row_keys(training_set.X, pairwise=function is not None and function.kernel == "precomputed")
@@ -134,6 +136,35 @@ def decide(
     of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
     numbered = [replace(machine, row_index=rows.original[machine.row_index]) for machine in of_kernel]
     return Decision(everything.sigmoids, decider, numbered, chosen, records, final.open_gap)
+
+
+def decide_by_leaving_one_out(
+    trainer: Trainer,
+    grown: Grown,
+    tried: list[Candidate],
+    wanted: Wanted,
+    n_threads: int,
+    on_step: Callable[[str, float], None],
+) -> Decision:
+    """Decide with machines that are trained once, and tell what they would say of each row without it."""
+    training_set = trainer.training_set
+    assert isinstance(training_set, KernelTrainingSet)
+    keys = row_keys(training_set.X, pairwise=training_set.source.function.kernel == "precomputed")
+    rows = Rows.one_by_one(training_set, keys)
+    everything = leave_one_out(rows, grown)
+    validation = np.zeros(len(rows.order), dtype=np.bool_)
+    validation[rows.order[everything.counted[rows.order] > 0.0][: defaults.VALIDATION_ROWS]] = True
+    deciding, results = {}, {}
+    for number, candidate in enumerate(tried, 1):
+        final = Round(trainer, everything, np.zeros_like(validation), wanted, n_threads)
+        decider, machines = deciding[candidate] = final.decider(candidate)
+        asked = Asked(everything, validation, candidate, wanted.width, decider, machines)
+        results[candidate] = result_of([asked] if validation.any() else [], n_threads)
+        on_step(f"decider {number}/{len(tried)}: {candidate.decide}", number / len(tried))
+    chosen, records = choose(results)
+    decider = weighed_decider(deciding[chosen][0], results[chosen].slope, results[chosen].path_weight)
+    of_kernel = [machine for machine in deciding[chosen][1] if isinstance(machine, KernelClassifier)]
+    return Decision(everything.sigmoids, decider, of_kernel, chosen, records)
 
 
 def validation_parts(rows: Rows) -> list[Mask]:
@@ -246,7 +277,9 @@ class Round:
         """Train machines between all classes that meet, or between those that the validation rows ask for."""
         n_classes, asked = self.trainer.training_set.n_classes, self.validation
         size, width = candidate.n_finalists, candidate.beam(self._wanted.width)
-        if asked.any():
+        if self.held_out.rows.leave_one_out and n_classes * (n_classes - 1) // 2 <= len(asked):
+            pairs = all_pairs(n_classes)
+        elif asked.any():
             pairs = pairs_that_meet(
                 self.held_out.finalists(asked, width, candidate.gap, size, self._n_threads)[0], None, n_classes
             )

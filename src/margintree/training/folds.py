@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from margintree.solvers.solution import Array
+from margintree.solvers.training_set import units_of
 
 Index = npt.NDArray[np.int64]
 
@@ -38,7 +39,7 @@ def deal(keys: npt.NDArray[np.uint64], class_start: Index, weight: Array, n_fold
     [1, 0, 1, 1]
     """
     class_of_row = np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
-    units = _units(weight)
+    units = units_of(weight)
     order = np.lexsort((keys, class_of_row))
     # The unit at which a row begins among those of its class; small classes do not all begin with the same fold.
     begins = np.empty(len(keys), dtype=np.int64)
@@ -49,9 +50,3 @@ def deal(keys: npt.NDArray[np.uint64], class_start: Index, weight: Array, n_fold
     number = np.arange(len(row)) - np.repeat(np.cumsum(n_pieces) - n_pieces, n_pieces)
     n_units = (units[row] - number + n_folds - 1) // n_folds
     return Folds(row, n_units / units[row], (begins[row] + number + class_of_row[row]) % n_folds, int(units.sum()))
-
-
-def _units(weight: Array) -> Index:
-    multiple = weight / weight.min()
-    whole = np.rint(multiple)
-    return whole.astype(np.int64) if np.allclose(multiple, whole, rtol=1e-9) else np.ones(len(weight), dtype=np.int64)

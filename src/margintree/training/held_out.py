@@ -1,4 +1,8 @@
-"""Machines that have not seen the rows they are asked about, and what they say of them."""
+"""Machines that have not seen the rows they are asked about, and what they say of them.
+
+Kernel machines tell what they would say of each of their rows without it. Linear machines, of which there may be
+thousands on many sparse rows, are trained without a fold of the rows at a time.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,16 +19,17 @@ from margintree.prediction.ranker import path_candidates
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.solution import Array
-from margintree.solvers.training_set import TrainingSet, pieces
+from margintree.solvers.training_set import KernelTrainingSet, TrainingSet, pieces
 from margintree.training.calibration import fit_sigmoids, own_paths, path_scores
 from margintree.training.folds import Folds
+from margintree.training.left_out import LeftOutTree
 from margintree.training.machines import Trainer, as_kept
 from margintree.worker_threads import in_threads
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Grown = list[tuple[ClassTree, Sequence[NodeClassifier]]]
-TreeModel = LinearTree | KernelTree
+TreeModel = LinearTree | KernelTree | LeftOutTree
 Finalists = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
 
 
@@ -52,6 +57,23 @@ class Rows:
         order = np.argsort(keys[folds.row], kind="stable")
         return cls(training_set, folds.row, folds.fold, importance, n_folds, order)
 
+    @classmethod
+    def one_by_one(cls, training_set: KernelTrainingSet, keys: npt.NDArray[np.uint64]) -> "Rows":
+        """Return rows each of which is held out by itself."""
+        n_rows, cost = training_set.n_rows, 1.0 / training_set.ridge
+        importance = cost * (float(training_set.units.sum()) / cost.sum())
+        order = np.argsort(keys, kind="stable")
+        return cls(training_set, np.arange(n_rows), np.zeros(n_rows, dtype=np.int64), importance, 1, order)
+
+    @property
+    def leave_one_out(self) -> bool:
+        """Whether each row is held out by itself."""
+        return isinstance(self.training_set, KernelTrainingSet) and self.training_set.leaves_one_out
+
+    def take(self, rows: Index) -> Any:
+        """Return rows as a model of held-out machines reads them."""
+        return rows if self.leave_one_out else self.training_set.take(rows)
+
     @property
     def classes(self) -> Index:
         """The class of each row."""
@@ -61,6 +83,8 @@ class Rows:
     def model(self, grown: Grown, sigmoids: Sigmoids | None, deciding: Sequence[NodeClassifier]) -> TreeModel:
         """Lay machines that were trained on these rows out for prediction."""
         X, function = self.training_set.X, self.training_set.function
+        if isinstance(self.training_set, KernelTrainingSet) and self.training_set.leaves_one_out:
+            return LeftOutTree.of(grown, self.training_set, sigmoids, deciding)
         if function is None:
             return LinearTree.of_trees(grown, X.shape[1], sigmoids=sigmoids)
         numbers = np.arange(X.shape[0])
@@ -104,7 +128,7 @@ class HeldOut:
         """
         for fold, model in enumerate(self.models):
             held_out = np.flatnonzero(asked & (self.rows.fold == fold))
-            if len(held_out) and deciding and isinstance(model, KernelTree):
+            if len(held_out) and deciding and not isinstance(model, LinearTree):
                 model = self.rows.model(self.grown[fold], self.sigmoids, deciding)
             for piece in pieces(held_out, self.rows.training_set.X):
                 yield piece, model
@@ -116,7 +140,7 @@ class HeldOut:
 
         def nominate(part: tuple[Index, TreeModel]) -> None:
             held_out, model = part
-            X = self.rows.training_set.take(held_out)
+            X = self.rows.take(held_out)
             classes[held_out], scores[held_out] = path_candidates(model, X, width, gap, size)
 
         in_threads(nominate, self.parts(asked), n_threads)
@@ -149,9 +173,20 @@ def hold_out(
         masked = (rows.fold == fold) | left_out
         grown.append([(tree, machines_without(trainer, tree, masked, prune, n_threads)) for tree in trees])
         on_fold()
-    classes = rows.classes
+    return calibrated(rows, grown, np.where(_is_new_class(rows, left_out), 0.0, rows.importance))
+
+
+def leave_one_out(rows: Rows, grown: Grown) -> HeldOut:
+    """Fit the sigmoids of trained nodes to what they say of each row without it."""
+    assert isinstance(rows.training_set, KernelTrainingSet)
+    units = np.bincount(rows.classes, rows.training_set.units)
+    return calibrated(rows, [grown], np.where(units[rows.classes] == 1, 0.0, rows.importance))
+
+
+def calibrated(rows: Rows, grown: list[Grown], counted: Array) -> HeldOut:
+    """Fit the sigmoids of all nodes to held-out rows, which count so much."""
+    classes, trees = rows.classes, [tree for tree, _ in grown[0]]
     models = [rows.model(machines, None, ()) for machines in grown]
-    counted = np.where(_is_new_class(rows, left_out), 0.0, rows.importance)
     fitted, scores = [], []
     for t, tree in enumerate(trees):
         paths = own_paths(trees, t, models, rows.training_set, rows.fold, classes)
@@ -161,9 +196,8 @@ def hold_out(
     if rows.training_set.function is None:
         # The flat models have all of them.
         grown.clear()
-    return HeldOut(
-        rows, grown, [replace(model, sigmoids=sigmoids) for model in models], np.mean(scores, axis=0), counted
-    )
+    models = [replace(model, sigmoids=sigmoids) for model in models]
+    return HeldOut(rows, grown, models, np.mean(scores, axis=0), counted)
 
 
 def _is_new_class(rows: Rows, left_out: Mask) -> Mask:

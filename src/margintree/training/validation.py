@@ -6,6 +6,7 @@ the slope of the machines' values, and the weight of the path score beside them.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +70,7 @@ class Asked:
         self._parts = list(held_out.parts(validation, machines))
         limits = (self.width, candidate.gap, candidate.n_finalists)
         self._finalists = [
-            path_candidates(model, held_out.rows.training_set.take(rows), *limits)
+            path_candidates(model, held_out.rows.take(rows), *limits)
             for rows, model in (self._parts if decider.kind != "paths" else ())
         ]
 
@@ -87,7 +88,7 @@ class Asked:
             row, place = np.nonzero(finalists >= 0)
             machine, sign = self.decider.machines_between(own[row], finalists[row, place])
             row, machine, sign = row[machine >= 0], machine[machine >= 0], sign[machine >= 0]
-            X = self.held_out.rows.training_set.take(rows)
+            X = self.held_out.rows.take(rows)
             value = np.column_stack([sign * deciding_values(model, self.decider, X, row, machine), np.zeros(len(row))])
             weight, is_own = self.held_out.counted[rows][row], np.tile([True, False], len(row))
             yield np.full(len(row), 2), value.ravel(), np.zeros(value.size), is_own, weight
@@ -95,7 +96,7 @@ class Asked:
     def groups_of_finalists(self, decider: Decider) -> Iterator[Groups]:
         """Yield what the decider says of the finalists, and what their paths say."""
         for rows, model, finalists, path in self._with_own_among_finalists():
-            X, scores = self.held_out.rows.training_set.take(rows), path.copy()
+            X, scores = self.held_out.rows.take(rows), path.copy()
             for first, last, block, forest in model.blocks(X):
                 part = slice(first, last)
                 compiled.ranking.decided(block, decider.arrays(forest), finalists[part], scores[part])
@@ -110,7 +111,7 @@ class Asked:
         label, count = np.empty(n_rows, dtype=np.int64), np.empty(n_rows)
         for held_out, model in self._parts:
             ranker = Ranker(model, decider, self.width, self.candidate.gap, self.candidate.n_finalists)
-            best, _, count[held_out] = ranker.top(rows.training_set.take(held_out), 1, n_threads)
+            best, _, count[held_out] = ranker.top(rows.take(held_out), 1, n_threads)
             label[held_out] = best[:, 0]
         return (label == rows.classes)[self.validation], count[self.validation]
 
@@ -155,7 +156,7 @@ def weights_of(groups: Sequence[Groups], is_free: tuple[bool, bool]) -> tuple[fl
     return max(float(slope), LEAST_SLOPE), float(path_weight)
 
 
-def deciding_values(model: TreeModel, decider: Decider, X: object, row: Index, machine: Index) -> Array:
+def deciding_values(model: TreeModel, decider: Decider, X: Any, row: Index, machine: Index) -> Array:
     """Return the values of deciding machines for rows of X, which come sorted."""
     result = np.empty(len(row))
     for first, last, rows, forest in model.blocks(X):

@@ -1,0 +1,101 @@
+"""Decision values of training rows by kernel machines that have not seen them, without training any machine again.
+
+A kernel machine tells what it would say of each of its rows if it were trained without this row (see
+``KernelRows.leave_one_out``). Other machines have not seen the row in any case.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from margintree.class_tree import ClassTree
+from margintree.prediction.kernel_tree import BLOCK_ENTRIES
+from margintree.prediction.linear_tree import Sigmoids, flat_forest
+from margintree.solvers.classifier import KernelClassifier, NodeClassifier
+from margintree.solvers.linear_rows import layout, read_only
+from margintree.solvers.training_set import KernelTrainingSet
+
+Index = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class LeftOutTree:
+    """A forest over rows that hold the values of all machines: those of the nodes, then deciding ones.
+
+    Rows are given by their numbers in the training set.
+    """
+
+    trees: tuple[ClassTree, ...]
+    training_set: KernelTrainingSet
+    machines: dict[int, KernelClassifier]
+    n_machines: int
+    sigmoids: Sigmoids | None
+
+    @classmethod
+    def of(
+        cls,
+        grown: Sequence[tuple[ClassTree, Sequence[NodeClassifier]]],
+        training_set: KernelTrainingSet,
+        sigmoids: Sigmoids | None,
+        deciding: Sequence[NodeClassifier],
+    ) -> "LeftOutTree":
+        """Give the machines the numbers that they have in a ``KernelTree``."""
+        machines: dict[int, KernelClassifier] = {}
+        first = 0
+        for tree, classifiers in grown:
+            machines |= zip((first + tree.internal_nodes).tolist(), classifiers, strict=True)  # type: ignore[arg-type]
+            first += tree.n_nodes
+        machines |= enumerate(deciding, first)  # type: ignore[arg-type]
+        return cls(tuple(tree for tree, _ in grown), training_set, machines, first + len(deciding), sigmoids)
+
+    @cached_property
+    def forest(self) -> tuple[Any, ...]:
+        numbers = np.arange(self.n_machines + 1)
+        table = tuple(read_only(array) for array in (numbers, numbers[:-1], np.ones(self.n_machines)))
+        nothing = np.zeros(self.n_machines)
+        return flat_forest(self.trees, table, np.ones(self.n_machines), nothing, self.sigmoids)
+
+    @cached_property
+    def _coefficients(self) -> tuple[Index, Any, npt.NDArray[np.float64]]:
+        """The support vectors, their coefficients in all machines, and the constants of these."""
+        lengths = [len(machine.row_index) for machine in self.machines.values()]
+        number = np.repeat(list(self.machines), lengths)
+        rows = np.concatenate([machine.row_index for machine in self.machines.values()])
+        values = np.concatenate([machine.coefficients for machine in self.machines.values()])
+        support, place = np.unique(rows, return_inverse=True)
+        constants = np.zeros(self.n_machines)
+        constants[list(self.machines)] = [machine.constant for machine in self.machines.values()]
+        shape = (len(support), self.n_machines)
+        return support, sp.csr_array((values, (place, number)), shape=shape), constants
+
+    def on_own_rows(self, number: int) -> tuple[Index, npt.NDArray[np.float64]]:
+        """Return the rows that a machine was trained on, and its values there, each as if the row were left out."""
+        machine = self.machines[number]
+        if machine.trained_on is None or machine.left_out is None:
+            return np.empty(0, dtype=np.int64), np.empty(0)
+        return machine.trained_on, machine.left_out
+
+    @cached_property
+    def _left_out(self) -> Any:
+        """Values of all machines on the rows that they were trained on, by row."""
+        rows, values = zip(*(self.on_own_rows(number) for number in self.machines), strict=True)
+        number = np.repeat(list(self.machines), [len(part) for part in rows])
+        shape = (self.training_set.n_rows, self.n_machines)
+        return sp.csr_array((np.concatenate(values), (np.concatenate(rows), number)), shape=shape)
+
+    def blocks(self, rows: Index) -> Iterator[tuple[int, int, Any, tuple[Any, ...]]]:
+        """Yield parts of the rows, ``first:last``, as the values of all machines, with the forest over these."""
+        support, coefficients, constants = self._coefficients
+        height = max(1, BLOCK_ENTRIES // max(1, self.n_machines, len(support)))
+        for first in range(0, len(rows), height):
+            part = rows[first : first + height]
+            values = self.training_set.source.block(part, support) @ coefficients + constants
+            known = self._left_out[part]
+            row = np.repeat(np.arange(len(part)), np.diff(known.indptr))
+            values[row, known.indices] = known.data
+            yield first, first + len(part), layout(np.ascontiguousarray(values)), self.forest
