@@ -169,13 +169,16 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  
         """Return whether training leaves X where it is, instead of taking a copy that is sorted by class."""
         return False
 
-    def _training_set(self, data: TrainingData) -> tuple[TrainingSet, KernelFunction | None]:
+    def _training_set(
+        self, data: TrainingData, *, learns_from_all: bool = True
+    ) -> tuple[TrainingSet, KernelFunction | None]:
         """Return the training set and the kernel function, None for the linear kernel."""
         if isinstance(self.kernel, str) and self.kernel == "linear":
             return linear_set(data, fit_intercept=self.fit_intercept), None
         gamma = gamma_value(self.gamma, data) if self.kernel in ("rbf", "poly") else 1.0
         function = KernelFunction(self.kernel, gamma, self.degree, self.coef0, self.fit_intercept)
-        return apart(lambda: kernel_set(data, function, cache_size=self.cache_size, tol=self.tol)), function
+        options: dict[str, Any] = {"cache_size": self.cache_size, "tol": self.tol, "learns_from_all": learns_from_all}
+        return apart(lambda: kernel_set(data, function, **options)), function
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -250,7 +250,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         seed = self._seed()
         # On several threads products round in another way; a model must not depend on how many there are.
         with _blas().limit(limits=1):
-            training_set, _ = self._training_set(data)
+            training_set, _ = self._training_set(data, learns_from_all=not self._only_nominates(data))
             if isinstance(training_set, KernelTrainingSet):
                 training_set.leaves_one_out = self.calibration_folds == "auto"
             grown = grow(
@@ -319,6 +319,10 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         is_linear = isinstance(self.kernel, str) and self.kernel == "linear"
         shape: tuple[int, ...] = getattr(X, "shape", ())
         return is_linear and not sp.issparse(X) and len(shape) == 2 and shape[1] <= MOST_DENSE_FEATURES
+
+    def _only_nominates(self, data: TrainingData) -> bool:
+        """Return whether other machines than those of the nodes decide in any case."""
+        return self._wanted().decide != "paths" and self.calibration_folds == "auto" and len(data.classes) > 2
 
     def _check_walk(self) -> None:
         """Refuse parameters that do not go together."""

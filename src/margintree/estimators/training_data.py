@@ -10,6 +10,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.row_keys import row_keys
 from margintree.solvers.solution import Array
@@ -84,10 +85,13 @@ def linear_set(data: TrainingData, *, fit_intercept: bool) -> LinearTrainingSet:
     return LinearTrainingSet(X, data.class_start, weight, cost, fit_intercept=fit_intercept, order=order)
 
 
-def kernel_set(data: TrainingData, function: KernelFunction, *, cache_size: float, tol: float) -> TrainingSet:
-    """Return the training set of a kernel model."""
-    source = KernelSource(function, data.X, cache_size, tol)
-    return KernelTrainingSet(source, data.class_start, data.sample_weight, data.cost)
+def kernel_set(
+    data: TrainingData, function: KernelFunction, *, cache_size: float, tol: float, learns_from_all: bool = True
+) -> TrainingSet:
+    """Return the training set of a kernel model, whose nodes may learn from samples."""
+    source = KernelSource(function, data.X, cache_size, tol, hold_all=learns_from_all)
+    most_rows = None if learns_from_all else KernelRows.SEARCHED_ROWS
+    return KernelTrainingSet(source, data.class_start, data.sample_weight, data.cost, most_rows=most_rows)
 
 
 def gamma_value(gamma: float | str, data: TrainingData) -> float:

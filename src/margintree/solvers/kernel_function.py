@@ -76,7 +76,8 @@ def _gaussian_in_single_precision(A: Array, B: Array, gamma: float) -> npt.NDArr
     """
     squares = [-gamma * np.einsum("ij,ij->i", rows, rows) for rows in (A, B)]
     left = np.column_stack([2.0 * gamma * A, squares[0], np.ones(len(A))])
-    values = (left @ np.column_stack([B, np.ones(len(B)), squares[1]]).T).astype(np.float32)
+    exponents = left @ np.column_stack([B, np.ones(len(B)), squares[1]]).T
+    values: npt.NDArray[np.float32] = exponents.astype(np.float32)
     np.minimum(values, 0.0, out=values)
     np.exp(values, out=values)
     return values

@@ -39,6 +39,8 @@ class KernelSource:
         Megabytes for one matrix of kernel values.
     tol : float, default=0.0
         Relative duality gap of the machines that are trained with these values.
+    hold_all : bool, default=True
+        Whether the matrix of all rows is worth its memory: where machines learn from all of them, or they are few.
 
     Attributes
     ----------
@@ -46,14 +48,16 @@ class KernelSource:
         All kernel values, where they fit into the cache.
     """
 
-    def __init__(self, function: KernelFunction, X: Any, cache_size: float, tol: float = 0.0) -> None:
+    def __init__(
+        self, function: KernelFunction, X: Any, cache_size: float, tol: float = 0.0, *, hold_all: bool = True
+    ) -> None:
         self.function = function
         self.X = X
         self.cache_size, self.tol = cache_size, tol
         n_rows = X.shape[0]
         self.dtype = np.dtype(np.float32 if n_rows > MANY_ROWS and tol >= SINGLE_TOL else np.float64)
         self.max_entries = int(cache_size * MEGABYTE / self.dtype.itemsize)
-        self.gram = self._all_values() if self.fits(n_rows) else None
+        self.gram = self._all_values() if (hold_all or n_rows <= MANY_ROWS) and self.fits(n_rows) else None
 
     def part(self, rows: Index) -> "KernelSource":
         """Return the source of some of the rows alone."""
@@ -86,9 +90,7 @@ class KernelSource:
         for i, rows in enumerate(parts):
             give_up_if_abandoned()
             for columns in parts[: i + 1]:
-                # One and the same array tells a symmetric product, which costs half.
-                values = self._values(rows, rows if columns is rows else columns)
-                result[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = values
+                result[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] = self._values(rows, columns)
         compiled.kernel_dual.mirror(result)
         return result
 
@@ -96,4 +98,40 @@ class KernelSource:
         if self.function.kernel == "precomputed":
             return self.function.finish(self.X[np.ix_(rows, columns)])
         A = self.X[rows]
+        # One and the same array tells a symmetric product, which costs half.
         return self.function(A, A if rows is columns else self.X[columns], dtype=self.dtype)
+
+
+class PairBlocks:
+    """Kernel values of the rows of two classes, which take the place of those of the last pair.
+
+    Values within a class are computed once, as long as the cache has room for them: those between two classes are
+    wanted once in any case.
+    """
+
+    def __init__(self, source: KernelSource, class_start: Index) -> None:
+        self.source, self.class_start = source, class_start
+        self._within: dict[int, npt.NDArray[np.floating]] = {}
+        sizes = np.diff(class_start)
+        self._keeps = bool((sizes**2).sum() <= source.max_entries)
+        self._room = np.empty(0, dtype=source.dtype)
+
+    def values(self, one: int, other: int) -> npt.NDArray[np.floating]:
+        """Return the values between the rows of both classes, those of ``one`` first."""
+        rows, more = (np.arange(*self.class_start[k : k + 2]) for k in (one, other))
+        n, n_one = len(rows) + len(more), len(rows)
+        if len(self._room) < n * n:
+            self._room = np.empty(n * n, dtype=self.source.dtype)
+        result = self._room[: n * n].reshape(n, n)
+        result[:n_one, :n_one], result[n_one:, n_one:] = self._of_class(one, rows), self._of_class(other, more)
+        between = self.source.block(rows, more)
+        result[:n_one, n_one:], result[n_one:, :n_one] = between, between.T
+        return result
+
+    def _of_class(self, k: int, rows: Index) -> npt.NDArray[np.floating]:
+        if k in self._within:
+            return self._within[k]
+        values = self.source.block(rows, rows)
+        if self._keeps:
+            self._within[k] = values
+        return values

@@ -16,6 +16,17 @@ from margintree.solvers.solution import Array, DualSolution, SVMSolution
 Matrix: TypeAlias = Any
 
 
+def sample_of_classes(
+    class_start: npt.NDArray[np.int64], n_rows: int, at_least: int = 1
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return about so many rows, the same share of each class, and where each class starts then."""
+    counts = np.diff(class_start)
+    kept = np.minimum(counts, np.maximum(at_least, counts * (n_rows / class_start[-1])).astype(np.int64))
+    start = np.concatenate([[0], np.cumsum(kept)])
+    number = np.arange(start[-1]) - np.repeat(start[:-1], kept)
+    return np.repeat(class_start[:-1], kept) + number * np.repeat(counts, kept) // np.repeat(kept, kept), start
+
+
 class NodeRows(ABC):
     """Rows phi(x_j) with their classes and their ridge r_j = 1 / (C s_j).
 
@@ -74,13 +85,7 @@ class NodeRows(ABC):
         """Return rows for a search: these, or where they are many the same share of each class, at least one row."""
         if self.n_rows <= self.SEARCHED_ROWS:
             return self
-        counts = np.diff(self.class_start)
-        kept = np.maximum(1, counts * (self.SEARCHED_ROWS / self.n_rows)).astype(np.int64)
-        start = np.concatenate([[0], np.cumsum(kept)])
-        number = np.arange(start[-1]) - np.repeat(start[:-1], kept)
-        return self.part(
-            np.repeat(self.class_start[:-1], kept) + number * np.repeat(counts, kept) // np.repeat(kept, kept), start
-        )
+        return self.part(*sample_of_classes(self.class_start, self.SEARCHED_ROWS))
 
     def reduced(self) -> Self:
         """Return rows for a search among many classes, in fewer coordinates if some tell most of them."""
@@ -99,6 +104,10 @@ class NodeRows(ABC):
         A small node's machine then depends neither on the order of its rows nor on whether a row stands
         there twice or has weight 2.
         """
+
+    def machine(self, labelling: Array, *, tol: float, max_iter: int) -> SVMSolution:
+        """Return the solution from which a classifier is made."""
+        return self.polish(self.solve(labelling, tol=tol, max_iter=max_iter))
 
     @abstractmethod
     def class_gram(self, coefficients: Array) -> Array:

@@ -15,9 +15,9 @@ from margintree import compiled
 from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_rows import KernelRows
-from margintree.solvers.kernel_source import KernelSource
+from margintree.solvers.kernel_source import KernelSource, PairBlocks
 from margintree.solvers.linear_rows import POLISH_WORK, IndexedRows, LinearRows, SparseRows, layout, with_constant
-from margintree.solvers.node_rows import Matrix, NodeRows
+from margintree.solvers.node_rows import Matrix, NodeRows, sample_of_classes
 from margintree.solvers.solution import Array, SVMSolution
 from margintree.worker_threads import give_up_if_abandoned
 
@@ -31,6 +31,8 @@ COPIED_VALUES = 2**22
 PIECE_VALUES = 2**20
 # Sums over products of features need a matrix of that size, up to so many features.
 MOST_DENSE_FEATURES = 2**12
+# A sample has so many rows of a class, if there are: with fewer, nothing is left to learn from when one is left out.
+LEAST_ROWS_OF_CLASS = 8
 # A search for a labelling sees dense rows on so many principal axes: on four sets of 256 to 1000 features its splits
 # were as good as those of a search that sees all of them.
 LEADING_AXES = 64
@@ -261,12 +263,23 @@ class KernelTrainingSet(TrainingSet):
 
     Attributes
     ----------
+    most_rows : int or None
+        A node has a sample of so many rows. That is enough where its machine only nominates.
     leaves_one_out : bool
         Whether classifiers come with the decision values of the rows they were trained on, each as if left out.
     """
 
-    def __init__(self, source: KernelSource, class_start: Index, sample_weight: Array, cost: Array) -> None:
+    def __init__(
+        self,
+        source: KernelSource,
+        class_start: Index,
+        sample_weight: Array,
+        cost: Array,
+        *,
+        most_rows: int | None = None,
+    ) -> None:
         super().__init__(class_start, sample_weight, cost)
+        self.most_rows = most_rows
         self.source = source
         self.X, self.function = source.X, source.function
         self.leaves_one_out = False
@@ -276,8 +289,23 @@ class KernelTrainingSet(TrainingSet):
         """For how many rows each one stands."""
         return units_of(self.sample_weight)
 
+    def node_rows(self, classes: Index, seed: int) -> KernelRows:
+        row_index, start = self.rows_of(classes)
+        if self.most_rows is not None and len(row_index) > self.most_rows:
+            sample, start = sample_of_classes(start, self.most_rows, LEAST_ROWS_OF_CLASS)
+            row_index = row_index[sample]
+        return self.select(row_index, start, seed)
+
     def select(self, row_index: Index, class_start: Index, seed: int) -> KernelRows:
         return KernelRows(self.source, row_index, class_start, self.ridge[row_index], seed)
+
+    def pair_rows(self, one: int, other: int, seed: int, blocks: PairBlocks) -> KernelRows:
+        """Return the rows of two classes; ``blocks`` gives their kernel values where nobody holds them."""
+        row_index, start = self.rows_of(np.array([one, other]))
+        if self.source.gram is not None or not self.source.fits(len(row_index)):
+            return self.select(row_index, start, seed)
+        gram = blocks.values(one, other)
+        return KernelRows(self.source, row_index, start, self.ridge[row_index], seed, gram=gram)
 
     def part(self, row_index: Index, class_start: Index, share: Array | float = 1.0) -> "KernelTrainingSet":
         weight, cost = share * self.sample_weight[row_index], share / self.ridge[row_index]

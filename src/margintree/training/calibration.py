@@ -53,7 +53,8 @@ def own_paths(
     leaves = tree.leaf_of_class[class_of_row].astype(np.int64)
     start = np.concatenate([[0], np.cumsum(tree.depth[leaves], dtype=np.int64)])
     node, sign = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.int8)
-    value = np.empty(start[-1])
+    # NaN where nobody was asked: rows that the sample of a node left out.
+    value = np.full(start[-1], np.nan)
     parent = tree.parent.astype(np.int64)
     at, position = leaves.copy(), start[:-1].copy()
     rows = np.flatnonzero(parent[at] >= 0)
@@ -82,15 +83,16 @@ def own_paths(
 
 def fit_sigmoids(tree: ClassTree, paths: OwnPaths, weight: Array) -> Sigmoids:
     """Fit the sigmoid of every node, drawn towards one that is common to all."""
-    weight = np.repeat(weight, np.diff(paths.start))
-    common, _ = compiled.sigmoids.fit_sigmoid(paths.value, paths.sign, weight, SLOPE, 1.0)
+    weight = np.where(np.isnan(paths.value), 0.0, np.repeat(weight, np.diff(paths.start)))
+    value = np.nan_to_num(paths.value)
+    common, _ = compiled.sigmoids.fit_sigmoid(value, paths.sign, weight, SLOPE, 1.0)
     slope, shift = np.empty(tree.n_nodes), np.empty(tree.n_nodes)
-    compiled.sigmoids.fit_sigmoids(paths.node, paths.value, paths.sign, weight, common, STRENGTH, slope, shift)
+    compiled.sigmoids.fit_sigmoids(paths.node, value, paths.sign, weight, common, STRENGTH, slope, shift)
     return Sigmoids(slope, shift)
 
 
 def path_scores(paths: OwnPaths, sigmoids: Sigmoids) -> Array:
     """Return the log probability of each row's own path."""
-    log_odds = sigmoids.slope[paths.node] * paths.value + sigmoids.shift[paths.node]
+    log_odds = sigmoids.slope[paths.node] * np.nan_to_num(paths.value) + sigmoids.shift[paths.node]
     terms = -np.logaddexp(0.0, -paths.sign * log_odds)
     return np.add.reduceat(terms, paths.start[:-1])

@@ -53,7 +53,7 @@ class Trainer:
 
         Several machines on the same rows share their kernel matrix.
         """
-        solution = rows.polish(rows.solve(labelling, tol=self.tol, max_iter=self.max_iter))
+        solution = rows.machine(labelling, tol=self.tol, max_iter=self.max_iter)
         classifier = self.training_set.classifier(rows, solution)
         gap, n_iter = float(solution.duality_gap), solution.n_iter
         return self._reported(Machine(classifier, solution.decision, float(solution.objective), gap, n_iter))
@@ -123,12 +123,12 @@ def train_pairs(trainer: Trainer, pairs: Index, n_threads: int = 1) -> list[Mach
 
 
 def train_each(trainer: Trainer, tree: ClassTree, n_threads: int = 1) -> list[Machine]:
-    """Train the machine of every internal node by itself, on all rows of the classes below it, in preorder."""
+    """Train the machine of every internal node by itself, on the rows of the classes below it, in preorder."""
 
     def train(node: int) -> Machine:
-        left, right = int(tree.children_left[node]), int(tree.children_right[node])
-        return trainer.between_classes(
-            tree.classes_below(left).astype(np.int64), tree.classes_below(right).astype(np.int64)
-        )
+        sides = (tree.classes_below(int(child)) for child in (tree.children_left[node], tree.children_right[node]))
+        left, right = (side.astype(np.int64) for side in sides)
+        rows = trainer.training_set.node_rows(np.concatenate([left, right]), trainer.seed)
+        return trainer.on_rows(rows, np.repeat(LEFT_AGAINST_RIGHT, [len(left), len(right)]))
 
     return in_threads(train, tree.internal_nodes.tolist(), n_threads)

@@ -5,7 +5,9 @@ import numpy.typing as npt
 
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier, NodeClassifier
-from margintree.training.machines import Trainer, as_kept
+from margintree.solvers.kernel_source import PairBlocks
+from margintree.solvers.training_set import KernelTrainingSet
+from margintree.training.machines import LEFT_AGAINST_RIGHT, Trainer, as_kept
 from margintree.worker_threads import in_threads
 
 Index = npt.NDArray[np.int64]
@@ -37,11 +39,20 @@ def train_pairs(
 
     Linear machines come flat: hundreds of thousands of them would take far more memory one by one.
     """
-    class_start, n_features = trainer.training_set.class_start, trainer.training_set.X.shape[1]
+    training_set = trainer.training_set
+    class_start, n_features = training_set.class_start, training_set.X.shape[1]
 
     def rows_of(k: int) -> Index:
         rows = np.arange(class_start[k], class_start[k + 1])
         return rows[counted[rows]]
+
+    def train_on_blocks(some: Index) -> list[NodeClassifier]:
+        assert isinstance(training_set, KernelTrainingSet)
+        blocks = PairBlocks(training_set.source, class_start)
+        return [
+            trainer.on_rows(training_set.pair_rows(one, other, trainer.seed, blocks), LEFT_AGAINST_RIGHT).classifier
+            for one, other in some.tolist()
+        ]
 
     def train(some: Index) -> list[NodeClassifier]:
         machines = (trainer.classifier_between(rows_of(one), rows_of(other)) for one, other in some.tolist())
@@ -52,7 +63,11 @@ def train_pairs(
         return WeightTable.from_classifiers(machines, n_features)
 
     tasks = [pairs[i : i + PAIRS_PER_TASK] for i in range(0, len(pairs), PAIRS_PER_TASK)]
-    if trainer.training_set.function is not None:
+    if isinstance(training_set, KernelTrainingSet) and counted.all():
+        # One block for each thread, so that most values within a class are computed once.
+        tasks = [part for part in np.array_split(pairs, n_threads) if len(part)]
+        return [machine for part in in_threads(train_on_blocks, tasks, n_threads) for machine in part]
+    if training_set.function is not None:
         return [machine for part in in_threads(train, tasks, n_threads) for machine in part]
     parts = (tasks[i : i + TASKS_AT_A_TIME] for i in range(0, len(tasks), TASKS_AT_A_TIME))
     return WeightTable.joined(
