@@ -116,9 +116,8 @@ def decide(
         everything = rounds[0].held_out if len(rounds) == 1 else held_out(nobody)
     else:
         everything = held_out(nobody)
-        is_needed = len(tried) > 1 or tried[0].decide != "paths"
         can_tell = everything.counted > 0.0
-        masks = [can_tell & (rows.fold == fold) for fold in range(n_folds)] if is_needed else []
+        masks = [can_tell & (rows.fold == fold) for fold in range(n_folds)] if is_choice(tried) else []
         masks = enough_of(masks, defaults.VALIDATION_ROWS)
         rounds = [Round(of_folds, everything, mask, wanted, n_threads) for mask in masks if mask.any()]
     results: dict[Candidate, Result] = {}
@@ -153,7 +152,8 @@ def decide_by_leaving_one_out(
     rows = Rows.one_by_one(training_set, keys)
     everything = leave_one_out(rows, grown)
     validation = np.zeros(len(rows.order), dtype=np.bool_)
-    validation[rows.order[everything.counted[rows.order] > 0.0][: defaults.VALIDATION_ROWS]] = True
+    if is_choice(tried):
+        validation[rows.order[everything.counted[rows.order] > 0.0][: defaults.VALIDATION_ROWS]] = True
     deciding, results = {}, {}
     for number, candidate in enumerate(tried, 1):
         final = Round(trainer, everything, np.zeros_like(validation), wanted, n_threads)
@@ -165,6 +165,11 @@ def decide_by_leaving_one_out(
     decider = weighed_decider(deciding[chosen][0], results[chosen].slope, results[chosen].path_weight)
     of_kernel = [machine for machine in deciding[chosen][1] if isinstance(machine, KernelClassifier)]
     return Decision(everything.sigmoids, decider, of_kernel, chosen, records)
+
+
+def is_choice(tried: list[Candidate]) -> bool:
+    """Return whether validation rows are of any use: to choose, or to weigh scores that are not those of paths."""
+    return len(tried) > 1 or tried[0].decide != "paths"
 
 
 def validation_parts(rows: Rows) -> list[Mask]:
