@@ -1,4 +1,4 @@
-"""Values of a kernel machine on its own rows, as if each were left out, against machines that are trained without it."""
+"""Values of a kernel machine on its own rows, as if each were left out, against machines trained without it."""
 
 from dataclasses import replace
 from typing import Any

@@ -15,9 +15,11 @@ from margintree.compiled.compile import compiled
 ENUMERATE_UP_TO = 10
 
 
-@compiled
 def cheapest_labelling(costs, sizes, units, beta, max_cells):
-    """Return the labelling; ``units`` are the sizes as integers, or empty where they are not integers."""
+    """Return the labelling; ``units`` are the sizes as integers, or empty where they are not integers.
+
+    Not compiled itself, so that only the way that is taken needs to be.
+    """
     n_classes = costs.shape[0]
     free = np.where(costs > 0.0, -1.0, 1.0)
     if abs(np.dot(free, sizes)) <= beta:
@@ -34,9 +36,12 @@ def cheapest_labelling(costs, sizes, units, beta, max_cells):
 def by_enumeration(costs, sizes, beta):
     """Try all labellings; one class changes side from each to the next."""
     n_classes = costs.shape[0]
-    labelling = -np.ones(n_classes)
-    value, weight = -costs.sum(), -sizes.sum()
-    best, best_value = labelling.copy(), np.inf
+    labelling, best, best_value = np.empty(n_classes), np.empty(n_classes), np.inf
+    value, weight = 0.0, 0.0
+    for k in range(n_classes):
+        labelling[k], best[k] = -1.0, -1.0
+        value -= costs[k]
+        weight -= sizes[k]
     for code in range(1 << n_classes):
         if code > 0:
             k = 0
@@ -47,7 +52,9 @@ def by_enumeration(costs, sizes, beta):
             weight += 2.0 * labelling[k] * sizes[k]
         if value < best_value and abs(weight) <= beta:
             best_value = value
-            best[:] = labelling
+            # One by one: to assign whole arrays takes seconds to compile.
+            for k in range(n_classes):
+                best[k] = labelling[k]
     return best
 
 
@@ -68,7 +75,7 @@ def by_dynamic_programming(costs, units, beta):
                 cheapest[weight] = with_k
                 taken[k, weight] = True
     weight = lowest + np.argmin(cheapest[lowest : highest + 1])
-    labelling = -np.ones(n_classes)
+    labelling = np.full(n_classes, -1.0)
     for k in range(n_classes - 1, -1, -1):
         if taken[k, weight]:
             labelling[k] = 1.0
@@ -76,12 +83,17 @@ def by_dynamic_programming(costs, units, beta):
     return labelling
 
 
-@compiled
 def by_repair(costs, sizes, beta, labelling):
     """Move classes off the heavy side, least cost per weight first, until the balance holds."""
-    weight = np.dot(labelling, sizes)
+    return _repaired(sizes, beta, labelling, np.argsort(np.abs(costs) / sizes, kind="stable"))
+
+
+@compiled
+def _repaired(sizes, beta, labelling, order):
+    weight = 0.0
+    for k in range(sizes.shape[0]):
+        weight += labelling[k] * sizes[k]
     heavy = 1.0 if weight > 0.0 else -1.0
-    order = np.argsort(np.abs(costs) / sizes, kind="mergesort")
     result = labelling.copy()
     for k in order:
         if abs(weight) <= beta:

@@ -81,8 +81,10 @@ def fit_sigmoids(groups, values, signs, weights, prior, strength, slopes, shifts
     start = np.zeros(slopes.shape[0] + 1, dtype=np.int64)
     for g in groups:
         start[g + 1] += 1
-    longest = start.max()
-    start = np.cumsum(start)
+    longest = 0
+    for g in range(slopes.shape[0]):
+        longest = max(longest, start[g + 1])
+        start[g + 1] += start[g]
     place, order = start[:-1].copy(), np.empty(groups.shape[0], dtype=np.int32)
     for j in range(groups.shape[0]):
         order[place[groups[j]]] = j
@@ -135,7 +137,8 @@ def _newton_on_weights(start, first, second, is_own, weights, usual, pull, is_fr
             break
         length, improved = 1.0, False
         for _ in range(MAX_HALVINGS):
-            trial[:] = best + length * step
+            for m in range(2):
+                trial[m] = best[m] + length * step[m]
             new = _loss_of_weights(start, first, second, is_own, weights, usual, pull, trial, gradient, curvature)
             if new < loss:
                 improved = True
@@ -143,7 +146,7 @@ def _newton_on_weights(start, first, second, is_own, weights, usual, pull, is_fr
             length *= 0.5
         if not improved:
             break
-        best[:], loss = trial, new
+        best[0], best[1], loss = trial[0], trial[1], new
     return best
 
 
@@ -157,7 +160,7 @@ def _loss_of_weights(start, first, second, is_own, weights, usual, pull, blend, 
         gradient[m] = pull[m] * away
         curvature[2 * m] = pull[m]
     curvature[1] = 0.0
-    t, u = blend
+    t, u = blend[0], blend[1]
     for g in range(weights.shape[0]):
         if weights[g] == 0.0:
             continue

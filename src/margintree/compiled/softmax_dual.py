@@ -151,9 +151,9 @@ def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter):
             return n_iter, gap
         if gap > trigger and n_iter < max_iter:
             continue
-        length[:] = whole
         primal = 0.5 * squared_norm
         for i in order:
+            length[i] = whole[i]
             highest, total = -np.inf, 0.0
             for k in range(length[i]):
                 c = listed[i, k]
