@@ -1,8 +1,8 @@
-"""All results that README and docs quote in tables, from one commit, and those tables themselves.
+"""All results that README and docs quote in tables, from one commit, those tables, and the figure of README.
 
     python benchmarks/campaign.py            # everything, one after the other: a day
     python benchmarks/campaign.py draws      # one of reproduction, accuracy, methods, draws
-    python benchmarks/campaign.py --docs     # only the tables in README and docs, from the results that are there
+    python benchmarks/campaign.py --docs     # only the tables and the figure, from the results that are there
 
 A table that this script writes stands between ``<!-- table: NAME -->`` and ``<!-- end of table -->``;
 ``tests/test_quoted_figures.py`` fails where one of them is not what the results files say.
@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import peers_figure
 from report import RESULTS
 
 from margintree.experiments.render import claim_to_markdown, to_markdown
@@ -37,13 +38,34 @@ COMMANDS = {
     "methods": (str(ROOT / "benchmarks" / "methods.py"),),
     "draws": (str(ROOT / "benchmarks" / "draws.py"),),
 }
-# Sets and models of the table of draws in README.
+# Peers in the table of README.
+COMPARED = {
+    "margintree": "margintree",
+    "margintree, greedy walk": "margintree, greedy walk",
+    "omikuji Bonsai, 3 trees": "omikuji Bonsai, 3 trees",
+    "omikuji Parabel, 1 tree": "omikuji Parabel, 1 tree",
+    "PECOS XR-Linear": "PECOS XR-Linear",
+    "napkinXC HSM": "napkinXC HSM",
+    "LinearSVC (1vsR)": "scikit-learn LinearSVC",
+}
+# Sets of the table of draws.
 DRAWN = ("svmguide4", "vowel", "segment", "pendigits", "led7digit", "vehicle", "digits")
 
 
 def lines_of(header: Sequence[str], n_labels: int, rows: Sequence[Sequence[str]]) -> str:
     align = ["---" if k < n_labels else "--:" for k in range(len(header))]
     return "\n".join([f"| {' | '.join(header)} |", f"|{'|'.join(align)}|", *(f"| {' | '.join(r)} |" for r in rows)])
+
+
+def peers() -> str:
+    """Return margintree and its peers on the set with the most classes."""
+    results = json.loads((RESULTS / "peers.json").read_text())[peers_figure.SET]["rows"]
+    columns = {"train_s": ".1f", "one_row_us": ".1f", "accuracy": ".3f", "mean_per_class": ".3f", "model_mb": ".3g"}
+    rows = [
+        [title, *(f"{results[name][what]:{form}}" for what, form in columns.items())]
+        for name, title in COMPARED.items()
+    ]
+    return lines_of(["", "fit, s", "one row, µs", "accuracy", "mean per class", "model, MB"], 1, rows)
 
 
 def draws() -> str:
@@ -106,6 +128,7 @@ def of_the_report(*names: str) -> str:
 
 
 TABLES: dict[str, Callable[[], str]] = {
+    "peers": peers,
     "draws": draws,
     "for_users": for_users,
     "every_method": every_method,
@@ -129,6 +152,7 @@ def write_docs() -> None:
             with replacing(page) as path:
                 path.write_text(new, encoding="utf-8")
             print(f"written to {page}")
+    peers_figure.draw(peers_figure.FIGURE)
 
 
 def require_one_commit() -> None:
@@ -153,7 +177,9 @@ def forget_other_code(name: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(COMMANDS)}; all of them without")
-    parser.add_argument("--docs", action="store_true", help="run nothing, only write the tables in README and docs")
+    parser.add_argument(
+        "--docs", action="store_true", help="run nothing, only write tables and figure of README and docs"
+    )
     asked = parser.parse_args()
     if unknown := set(asked.parts) - set(COMMANDS):
         parser.error(f"unknown part {min(unknown)!r}; choose from {', '.join(COMMANDS)}")

@@ -1,5 +1,7 @@
 """Figures in README and docs are those of the results files."""
 
+import html
+import json
 import re
 import sys
 from pathlib import Path
@@ -16,7 +18,7 @@ FIGURE = re.compile(r"(?<![\w.,-])[+-]?(\d*\.\d+)(?![\w.]*\d)")
 @pytest.fixture
 def campaign(monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    for name in ("campaign", "report"):
+    for name in ("campaign", "peers_figure", "report"):
         monkeypatch.delitem(sys.modules, name, raising=False)
     import campaign
 
@@ -70,3 +72,9 @@ def test_a_changed_figure_is_found(tmp_path):
     assert source == "benchmarks/results/x.md"
     assert figures(table) == {"83.05", "0.62"}
     assert figures(table) - printed("| vowel | 83.06 ± 0.618 |") == {"83.05"}
+
+
+def test_the_figure_of_readme_shows_what_the_results_say(campaign):
+    text = campaign.peers_figure.FIGURE.read_text(encoding="utf-8")
+    shown = json.loads(html.unescape(re.search("<dc:description>(.*?)</dc:description>", text)[1]))
+    assert shown == {name: list(point) for name, point in campaign.peers_figure.points().items()}
