@@ -52,6 +52,18 @@ def test_json_and_names_of_features(files):
     assert explained["path"][0]["decision_value"] == pytest.approx(value, abs=1e-5)
 
 
+def test_classes_go_by_the_names_of_a_file(files, tmp_path):
+    directory, _ = files
+    (tmp_path / "species.txt").write_text("setosa\nversicolor\n[bold]virginica\n")
+    done = run(directory / "iris.margintree", directory / "iris.svm", "--class-names", tmp_path / "species.txt")
+    assert done.stdout.startswith("prediction: setosa")
+    assert "[bold]virginica" in done.stdout
+    (tmp_path / "species.txt").write_text("setosa\nversicolor\n")
+    done = run(directory / "iris.margintree", directory / "iris.svm", "--class-names", tmp_path / "species.txt")
+    assert done.exit_code == 1
+    assert "--class-names needs a line for each of the model's 3" in " ".join(done.output.split())
+
+
 def test_a_picture_is_written_whole_or_not_at_all(files, tmp_path):
     directory, _ = files
     done = run(directory / "iris.margintree", directory / "iris.svm", "--plot", tmp_path / "why.svg")

@@ -70,3 +70,15 @@ def test_rows_without_a_page_are_a_wrong_command_line(directory):
     done = run("show", directory / "model", "--rows", directory / "rows.svm")
     assert done.exit_code == 2
     assert "--html" in done.output
+
+
+def test_names_of_classes_and_features_come_from_files(directory, tmp_path):
+    (tmp_path / "classes.txt").write_text("setosa\nversicolor\nvirginica\n")
+    (tmp_path / "features.txt").write_text("sepal length\nsepal width\npetal length\npetal width\n")
+    names = ("--class-names", tmp_path / "classes.txt", "--feature-names", tmp_path / "features.txt")
+    assert run("show", directory / "model", "--html", tmp_path / "page.html", *names).exit_code == 0
+    data = data_of(tmp_path / "page.html")
+    assert data["classes"] == ["setosa", "versicolor", "virginica"]
+    assert set(data["features"]["names"]) <= {"sepal length", "sepal width", "petal length", "petal width"}
+    assert "versicolor" in run("show", directory / "model", *names[:2]).stdout
+    assert run("show", directory / "model", *names[2:]).exit_code == 2

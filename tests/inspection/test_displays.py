@@ -35,8 +35,8 @@ def test_nodes_are_shaded_by_margin_or_accuracy(digits):
     accuracy = np.asarray(by_accuracy.nodes_.get_array())
     assert accuracy.min() < 1.0
     assert (accuracy <= 1.0).all()
-    assert by_accuracy.shade == "accuracy"
-    assert plot_tree(model, shade=None).nodes_.get_array() is None
+    assert by_accuracy.facts.shading()[0] == "accuracy"
+    assert plot_tree(model.tree_).nodes_.get_array() is None
 
 
 def test_many_classes_are_collapsed_to_groups_with_their_size():
@@ -99,7 +99,7 @@ def test_the_confusion_is_that_of_the_predictions_in_the_order_of_the_tree(digit
     display = ConfusionByTreeDisplay.from_estimator(model, X, y)
     order = leaf_order(model.tree_)
     np.testing.assert_array_equal(display.matrix_, confusion_matrix(y, model.predict(X), labels=order))
-    np.testing.assert_array_equal(display.confusion_matrix.toarray(), confusion_matrix(y, model.predict(X)))
+    np.testing.assert_array_equal(display.facts.confusion_matrix.toarray(), confusion_matrix(y, model.predict(X)))
     assert [text.get_text() for text in display.ax_.get_yticklabels()] == [str(k) for k in order]
 
 

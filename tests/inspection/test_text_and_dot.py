@@ -1,5 +1,6 @@
 """Outlines and DOT."""
 
+import re
 import shutil
 import subprocess
 from xml.etree import ElementTree
@@ -11,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from margintree import ClassTree, FilterTreeClassifier, MarginTreeClassifier, OneVsRestSVC
-from margintree.inspection import export_graphviz, export_text
+from margintree.inspection import ConfusionByTreeDisplay, export_graphviz, export_text
 from margintree.inspection.labels import one_line
 
 
@@ -93,7 +94,7 @@ def test_words_with_joiners_keep_them():
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz")
 def test_graphviz_draws_every_hostile_label_as_it_stands(hostile):
-    dot = export_graphviz(hostile[0], shade="margin")
+    dot = export_graphviz(hostile[0])
     done = subprocess.run(["dot", "-Tsvg"], input=dot, capture_output=True, check=True, encoding="utf-8")
     assert done.stderr == ""
     texts = {e.text for e in ElementTree.fromstring(done.stdout).iter("{http://www.w3.org/2000/svg}text")}
@@ -102,20 +103,24 @@ def test_graphviz_draws_every_hostile_label_as_it_stands(hostile):
 
 def test_dot_has_an_edge_for_each_child_and_collapses_groups(digits):
     model, X, y = digits
-    dot = export_graphviz(model, shade="accuracy", X=X, y=y)
+    dot = export_graphviz(model, X=X, y=y)
     assert dot.count(" -> ") == model.tree_.n_nodes - 1
     assert export_graphviz(model, max_leaves=3).count(" -> ") == 4
     assert "shape=folder" in export_graphviz(model, max_depth=1)
     assert "rankdir=TB" in export_graphviz(model, rotate=False)
 
 
-def test_a_shading_that_nothing_is_known_of_is_refused(digits):
-    with pytest.raises(ValueError, match=r"shade='accuracy' needs rows: give X and y"):
-        export_graphviz(digits[0], shade="accuracy")
-    with pytest.raises(ValueError, match=r"shade must be 'margin', 'accuracy' or None\. Got 'red'"):
-        export_graphviz(digits[0], shade="red")
-    with pytest.raises(ValueError, match=r"shade='margin' needs node_records_"):
-        export_graphviz(ClassTree.from_nested((0, 1)), shade="margin")
+def test_nodes_in_dot_are_shaded_by_accuracy_or_else_by_margin(digits):
+    model, X, y = digits
+
+    def lightest(dot):
+        return {int(node) for node in re.findall(r'^  (\d+) \[label=.*fillcolor="#ffffe5"', dot, re.MULTILINE)}
+
+    nodes = model.tree_.internal_nodes
+    assert nodes[np.argmin([record.margin for record in model.node_records_])] in lightest(export_graphviz(model))
+    accuracy = ConfusionByTreeDisplay.from_estimator(model, X, y).facts.accuracy
+    assert np.nanargmin(accuracy) in lightest(export_graphviz(model, X=X, y=y))
+    assert 'fillcolor="#' not in export_graphviz(model.tree_)
 
 
 def test_a_tree_as_deep_as_it_has_classes_is_written(tmp_path):

@@ -1,4 +1,7 @@
-"""The ``margintree`` command. Each command imports what it needs when it runs, so that help is instant."""
+"""The ``margintree`` command. Each command imports what it needs when it runs, so that help is instant.
+
+typer makes an option of every parameter, so these functions have as many parameters as their commands have options.
+"""
 
 from enum import StrEnum
 from pathlib import Path
@@ -72,6 +75,15 @@ OneBasedOption = Annotated[
         help="Whether svmlight columns count from 1 or from 0. "
         "Default: as in the fit; in a fit, from 1 if no row has a column 0.",
     ),
+]
+
+
+ClassNamesOption = Annotated[
+    Path | None,
+    typer.Option(help="Text file with the name of a class on each line, in the sorted order of the labels."),
+]
+FeatureNamesOption = Annotated[
+    Path | None, typer.Option(help="Text file with the name of a feature on each line. Default: as in the fit.")
 ]
 
 
@@ -210,6 +222,8 @@ def show(
     rows: Annotated[
         Path | None, typer.Option(help="With --html: rows to show in the page, with labels for accuracies.")
     ] = None,
+    class_names: ClassNamesOption = None,
+    feature_names: FeatureNamesOption = None,
     label: LabelOption = None,
     one_based: OneBasedOption = None,
     file_format: FormatOption = Format.AUTO,
@@ -227,16 +241,19 @@ def show(
     Exit code: 0, 1 if the model or the rows cannot be used, 2 if the command line is wrong.
     """
     if html is None:
-        if rows is not None:
-            raise typer.BadParameter("--rows is for the page. Name a file for it with --html.")
+        for option, given in (("--rows", rows), ("--feature-names", feature_names)):
+            if given is not None:
+                raise typer.BadParameter(f"{option} is for the page. Name a file for it with --html.")
         from margintree.cli.show import run_show
 
-        run_show(model, depth=depth, verify=verify)
+        run_show(model, depth=depth, verify=verify, class_names=class_names)
         return
+    from margintree.cli.model_rows import NameFiles
     from margintree.cli.row_format import RowFormat
     from margintree.cli.show import run_show_page
 
-    run_show_page(model, html, rows, how=RowFormat(file_format.value, label, one_based), verify=verify)
+    how, names = RowFormat(file_format.value, label, one_based), NameFiles(class_names, feature_names)
+    run_show_page(model, html, rows, how=how, names=names, verify=verify)
 
 
 @app.command()
@@ -245,9 +262,8 @@ def explain(
     data: Annotated[Path, typer.Argument(help="Rows: svmlight, CSV or Parquet; - is standard input.")],
     row: Annotated[int, typer.Option(min=1, help="Which row to explain; the first is 1.")] = 1,
     features: Annotated[int, typer.Option(min=0, help="Features to list for each side (linear kernel).")] = 5,
-    feature_names: Annotated[
-        Path | None, typer.Option(help="Text file with the name of a feature on each line. Default: as in the fit.")
-    ] = None,
+    class_names: ClassNamesOption = None,
+    feature_names: FeatureNamesOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw it to this file, too: .png, .svg or .pdf.")] = None,
     label: LabelOption = None,
@@ -256,15 +272,16 @@ def explain(
 ) -> None:
     """Explain the prediction of one row: its path, what was given up on it, and what decided in the end.
 
-    Example: margintree explain letter.margintree letter.t.bz2 --row 3
+    Example: margintree explain letter.margintree letter.t.bz2 --row 3 --class-names letters.txt --plot why.png
 
     Exit code: 0, 1 if the model or the rows cannot be used, 2 if the command line is wrong.
     """
     from margintree.cli.explain import run_explain
+    from margintree.cli.model_rows import NameFiles
     from margintree.cli.row_format import RowFormat
 
-    how = RowFormat(file_format.value, label, one_based)
-    run_explain(model, data, row, how=how, feature_names=feature_names, n_features=features, as_json=as_json, plot=plot)
+    how, names = RowFormat(file_format.value, label, one_based), NameFiles(class_names, feature_names)
+    run_explain(model, data, row, how=how, names=names, n_features=features, as_json=as_json, plot=plot)
 
 
 @app.command()

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from margintree.cli.model_rows import RowModel
+from margintree.cli.model_rows import NameFiles, RowModel
 from margintree.cli.reporting import reported, terminal
 from margintree.cli.row_format import RowFileError, RowFormat
 from margintree.inspection import explain
@@ -18,7 +18,7 @@ def run_explain(
     row: int,
     *,
     how: RowFormat,
-    feature_names: Path | None,
+    names: NameFiles,
     n_features: int,
     as_json: bool,
     plot: Path | None,
@@ -27,12 +27,17 @@ def run_explain(
     with reported(terminal()):
         if plot is not None:
             check_writable(plot)
-        fitted = RowModel(model)
+        fitted = RowModel(model, names=names)
         rows = fitted.read(data, how)
         if row > rows.X.shape[0]:
             raise RowFileError(f"{data} has {rows.X.shape[0]} rows. Got --row {row}; rows count from 1.")
-        known = fitted.names if feature_names is None else feature_names.read_text(encoding="utf-8").splitlines()
-        explanation = explain(fitted.estimator, rows.X[[row - 1]], feature_names=known, n_features=n_features)
+        explanation = explain(
+            fitted.estimator,
+            rows.X[[row - 1]],
+            feature_names=fitted.feature_names,
+            class_names=fitted.class_names,
+            n_features=n_features,
+        )
         if hasattr(sys.stdout, "reconfigure"):
             sys.stdout.reconfigure(errors="backslashreplace")
         print(json.dumps(explanation.to_dict(), ensure_ascii=True, indent=2) if as_json else explanation)

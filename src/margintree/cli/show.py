@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from margintree.cli.model_rows import RowModel
+from margintree.cli.model_rows import NameFiles, RowModel, read_names
 from margintree.cli.reporting import printable, reported, shown, terminal
 from margintree.cli.row_format import RowFormat, Rows
 from margintree.inspection.page import export_html
@@ -16,7 +16,7 @@ from margintree.storage import check_writable
 LONGEST_VALUE = 60
 
 
-def run_show(model: Path, *, depth: int | None, verify: bool) -> None:
+def run_show(model: Path, *, depth: int | None, verify: bool, class_names: Path | None) -> None:
     """Print the estimator, its sizes, and its tree where it has one."""
     with reported(terminal()):
         estimator = load_model(model, verify=verify)
@@ -26,23 +26,28 @@ def run_show(model: Path, *, depth: int | None, verify: bool) -> None:
             print(f"{name:<12}{printable(value)}")
         tree = getattr(estimator, "tree_", None)
         if tree is not None:
-            labels = [printable(str(label).replace("\n", " ")) for label in estimator.classes_.tolist()]
+            names = estimator.classes_.tolist()
+            if class_names is not None:
+                names = read_names(class_names, "--class-names", len(names))
+            labels = [printable(str(name).replace("\n", " ")) for name in names]
             print(f"\n{tree.to_text(labels, max_depth=depth)}")
         sys.stdout.flush()
 
 
-def run_show_page(model: Path, page: Path, data: Path | None, *, how: RowFormat, verify: bool) -> None:
+def run_show_page(
+    model: Path, page: Path, data: Path | None, *, how: RowFormat, names: NameFiles, verify: bool
+) -> None:
     """Write an interactive page of the tree, with the rows of a file where one is given."""
     console = terminal()
     with reported(console):
         check_writable(page)
-        fitted = RowModel(model, verify=verify)
-        estimator, names, rows = fitted.estimator, fitted.names, None
+        fitted = RowModel(model, verify=verify, names=names)
+        X, y, features = None, None, fitted.feature_names
         if data is not None:
             rows = fitted.read(data, how)
-            names = rows.names if names is None else names
-        X, y = (None, None) if rows is None else (rows.X, _labels(estimator, rows))
-        export_html(estimator, page, X, y, names)
+            X, y = rows.X, _labels(fitted.estimator, rows)
+            features = rows.names if features is None else features
+        export_html(fitted.estimator, page, X, y, features, class_names=fitted.class_names)
         console.print(f"Wrote {shown(page)}, {page.stat().st_size:,} bytes. Open it in a browser.")
 
 

@@ -5,14 +5,13 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
-from margintree.inspection.labels import PLAIN_TEXT, Names, first_names, shortened
+from margintree.inspection.labels import PLAIN_TEXT, Names
 from margintree.inspection.layout import EDGE, INK, MUTED, PAPER, TreeLayout, draw_edges, edge_widths, pyplot
-from margintree.inspection.tree_facts import TreeFacts, ends_of, node_errors, true_and_predicted
+from margintree.inspection.tree_facts import TreeFacts, ends_of
 
 MAX_LEAVES = 40
-LONGEST_NAME = 34
+LONGEST_NAME = 36
 # Cells up to which counts are written into them, and nodes whose errors are written beside them.
 WRITTEN_CELLS, WRITTEN_NODES = 16, 12
 ERROR = "#c05621"
@@ -29,8 +28,7 @@ class ConfusionByTreeDisplay:
     Parameters
     ----------
     facts : TreeFacts
-    confusion_matrix : sparse csr_array of shape (n_classes, n_classes)
-        Rows by their own class and the predicted one, in the order of ``classes_``.
+        The tree, with the confusion matrix of some rows.
     ends : list of int
         Nodes at which the drawing ends; groups are collapsed to one row and one column.
 
@@ -59,7 +57,6 @@ class ConfusionByTreeDisplay:
     """
 
     facts: TreeFacts
-    confusion_matrix: sp.csr_array
     ends: list[int]
     matrix_: Any = field(default=None, init=False, repr=False)
     ax_: Any = field(default=None, init=False, repr=False)
@@ -98,13 +95,8 @@ class ConfusionByTreeDisplay:
         -------
         ConfusionByTreeDisplay
         """
-        facts = TreeFacts.of(estimator, class_names)
-        true, predicted = true_and_predicted(estimator, X, y)
-        shape = (facts.tree.n_classes, facts.tree.n_classes)
-        counts = sp.coo_array((np.ones(len(true), dtype=np.int64), (true, predicted)), shape=shape).tocsr()
-        rows, errors, accuracy = node_errors(facts.tree, true, predicted)
-        facts = TreeFacts(facts.tree, facts.names, facts.n_classes, rows, facts.margin, errors, accuracy)
-        return cls(facts, counts, ends_of(facts.tree, max_depth, max_leaves)).plot(ax=ax)
+        facts = TreeFacts.of(estimator, class_names, X, y)
+        return cls(facts, ends_of(facts.tree, max_depth, max_leaves)).plot(ax=ax)
 
     def worst_nodes(self, n: int = 10) -> list[dict[str, Any]]:
         """Return the nodes at which most rows take the wrong side, the worst first.
@@ -148,7 +140,7 @@ class ConfusionByTreeDisplay:
         if ax is None:
             side = float(np.clip(0.27 * n + 1.0, 4.0, 9.0))
             tree_side = float(np.clip(0.5 * layout.height, 1.8, 4.0))
-            names_side = 0.075 * max(len(self._name(node)) for node in self.ends)
+            names_side = 0.075 * max(len(self.facts.short_name(node, LONGEST_NAME)) for node in self.ends)
             size = (tree_side + side + names_side + 0.4, side + 0.8)
             self.figure_, axes = plt.subplots(
                 1, 2, figsize=size, layout="constrained", width_ratios=[tree_side, side + names_side]
@@ -162,18 +154,13 @@ class ConfusionByTreeDisplay:
         self._draw_tree(layout)
         return self
 
-    def _name(self, node: int) -> str:
-        names = self.facts.names_below(node)
-        if len(names) == 1:
-            return shortened(names[0], LONGEST_NAME)
-        return f"{first_names(names, LONGEST_NAME - 8)} ({len(names):,})"
-
     def _collapsed(self) -> npt.NDArray[np.int64]:
         """Return the counts between the ends, in the order of the tree."""
         place = np.empty(self.facts.tree.n_classes, dtype=np.int64)
         for number, node in enumerate(self.ends):
             place[self.facts.tree.classes_below(node)] = number
-        counts = self.confusion_matrix.tocoo()
+        assert self.facts.confusion_matrix is not None
+        counts = self.facts.confusion_matrix.tocoo()
         rows, columns = (place[side] for side in counts.coords)
         result = np.zeros((len(self.ends), len(self.ends)), dtype=np.int64)
         np.add.at(result, (rows, columns), counts.data)
@@ -196,7 +183,13 @@ class ConfusionByTreeDisplay:
                 colour = PAPER if share[i, j] > 0.45 else INK
                 ax.text(j, i, f"{self.matrix_[i, j]:,}", ha="center", va="center", fontsize=8, color=colour)
         size = 9 if n <= 30 else 7
-        ax.set_yticks(range(n), [self._name(node) for node in self.ends], fontsize=size, color=INK, **PLAIN_TEXT)
+        ax.set_yticks(
+            range(n),
+            [self.facts.short_name(node, LONGEST_NAME) for node in self.ends],
+            fontsize=size,
+            color=INK,
+            **PLAIN_TEXT,
+        )
         ax.yaxis.tick_right()
         ax.set_xticks([])
         ax.set_xlim(-0.5, n - 0.5)
@@ -252,7 +245,7 @@ class ConfusionByTreeDisplay:
                     path_effects=[withStroke(linewidth=2.0, foreground=PAPER)],
                     zorder=4,
                 )
-        total, n_rows = facts.n_errors.sum(), self.confusion_matrix.sum()
+        total, n_rows = facts.n_errors.sum(), self.matrix_.sum()
         text = f"rows that take the wrong side: {total:,.0f} of {n_rows:,}"
         ax.set_title(text, loc="left", fontsize=9, color=MUTED)
 

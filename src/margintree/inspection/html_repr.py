@@ -3,7 +3,6 @@
 from html import escape
 from typing import Any
 
-from margintree.inspection.labels import first_names, shortened
 from margintree.inspection.layout import TreeLayout
 from margintree.inspection.tree_facts import TreeFacts, ends_of
 
@@ -26,7 +25,7 @@ def tree_svg(estimator: Any, max_leaves: int = MAX_LEAVES) -> str:
     """
     facts = TreeFacts.of(estimator)
     layout = TreeLayout.of(facts.tree, ends_of(facts.tree, max_leaves=max_leaves))
-    names = [_name(facts, node) for node in layout.ends]
+    names = [facts.short_name(node, LONGEST_NAME) for node in layout.ends]
     right = MARGIN + LEVEL * layout.height
     parts = []
     for node, child in layout.edges():
@@ -64,10 +63,3 @@ def html_with_tree(box: str, estimator: Any) -> str:
 
 def _y(layout: TreeLayout, node: int) -> float:
     return MARGIN / 2.0 + ROW * (layout.across[node] + 0.5)
-
-
-def _name(facts: TreeFacts, node: int) -> str:
-    names = facts.names_below(node)
-    if len(names) == 1:
-        return shortened(names[0], LONGEST_NAME)
-    return f"{first_names(names, LONGEST_NAME - 14)} ({len(names):,} classes)"

@@ -62,11 +62,16 @@ def first_names(names: Sequence[str], length: int = 40) -> str:
     return f"{', '.join(kept)}, …"
 
 
-def checked_names(names: Names | None, classes: Names, what: str = "class_names") -> list[str]:
-    """Return one line of text for each class, from the given names or the labels themselves."""
+def names_or_labels(names: Names | None, classes: Names) -> Names:
+    """Return the given names of the classes, or their labels where there are none."""
     if names is not None and len(names) != len(classes):
-        raise ValueError(f"{what} must hold one name for each of the {len(classes)} classes. Got {len(names)} names.")
-    return [one_line(name) for name in (classes if names is None else names)]
+        raise ValueError(f"class_names must hold one name for each of the {len(classes)} classes. Got {len(names)}.")
+    return classes if names is None else names
+
+
+def checked_names(names: Names | None, classes: Names) -> list[str]:
+    """Return one line of text for each class, from the given names or the labels themselves."""
+    return [one_line(name) for name in names_or_labels(names, classes)]
 
 
 def feature_names_of(given: Any, fitted: Any, n_features: int) -> list[str]:

@@ -16,6 +16,7 @@ from typing import Any
 
 from sklearn.pipeline import Pipeline, make_pipeline
 
+from margintree.inspection.labels import Names
 from margintree.inspection.page_data import checked_tree, tree_data
 from margintree.inspection.page_rows import row_data
 from margintree.storage import replacing
@@ -29,7 +30,13 @@ STYLE = ("page.css",)
 
 
 def export_html(
-    estimator: Any, path: str | os.PathLike[str], X: Any = None, y: Any = None, feature_names: Any = None
+    estimator: Any,
+    path: str | os.PathLike[str],
+    X: Any = None,
+    y: Any = None,
+    feature_names: Any = None,
+    *,
+    class_names: Names | None = None,
 ) -> None:
     """Write an interactive page of a fitted tree: one file that needs no network.
 
@@ -50,6 +57,8 @@ def export_html(
         Labels of ``X``.
     feature_names : array-like of shape (n_features,), default=None
         None takes the names that the Pipeline or the estimator knows, else ``x0``, ``x1`` and so on.
+    class_names : sequence of length n_classes, default=None
+        Names to show. Without them, the labels.
 
     Raises
     ------
@@ -86,7 +95,7 @@ def export_html(
         X = None if X is None else before.transform(X)
     if X is None and y is not None:
         raise ValueError("y was given without X. Give both, or neither.")
-    data = tree_data(estimator, feature_names) | row_data(estimator, X, y)
+    data = tree_data(estimator, feature_names, class_names) | row_data(estimator, X, y)
     content = _page(data)
     with replacing(Path(path)) as unfinished:
         unfinished.write_text(content, encoding="utf-8", newline="\n")

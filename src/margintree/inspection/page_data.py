@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from margintree.inspection.labels import Names, names_or_labels
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.probability_tree import ProbabilityTree
 
@@ -36,7 +37,7 @@ def checked_tree(estimator: Any) -> None:
     check_is_fitted(estimator)
 
 
-def tree_data(estimator: Any, feature_names: Any) -> dict[str, Any]:
+def tree_data(estimator: Any, feature_names: Any, class_names: Names | None) -> dict[str, Any]:
     """Return what is known without rows, ready for JSON.
 
     ``leaves`` is the class at each node in preorder, -1 at internal ones, which fixes the tree; ``nodes`` has a list
@@ -51,7 +52,7 @@ def tree_data(estimator: Any, feature_names: Any) -> dict[str, Any]:
         "title": type(estimator).__name__,
         "version": version("margintree"),
         "facts": _facts(estimator),
-        "classes": [shown(label) for label in estimator.classes_.tolist()],
+        "classes": [shown(name) for name in names_or_labels(class_names, estimator.classes_.tolist())],
         "leaves": tree.leaf_class.tolist(),
         "nodes": nodes,
         "features": _features(estimator, feature_names),

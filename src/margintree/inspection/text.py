@@ -88,7 +88,6 @@ def export_graphviz(
     class_names: Names | None = None,
     max_depth: int | None = None,
     max_leaves: int | None = None,
-    shade: str | None = None,
     rotate: bool = True,
     X: Any = None,
     y: Any = None,
@@ -104,12 +103,10 @@ def export_graphviz(
         Groups at this depth are collapsed.
     max_leaves : int, default=None
         Open the largest groups until so many ends are there, and collapse the others.
-    shade : {"margin", "accuracy"}, default=None
-        What the colour of a node says.
     rotate : bool, default=True
         Draw from left to right instead of from top to bottom.
     X, y : array-like, default=None
-        Rows and labels, for ``shade="accuracy"``.
+        Rows and labels. With them, the colour of a node is its accuracy; without, its margin.
 
     Returns
     -------
@@ -134,7 +131,7 @@ def export_graphviz(
     """
     facts = TreeFacts.of(estimator, class_names, X, y)
     ends = set(ends_of(facts.tree, max_depth, max_leaves))
-    colours = _fill_colours(facts.shade(shade), is_log=shade == "margin")
+    colours = _fill_colours(*facts.shading())
     lines = [
         "digraph ClassTree {",
         f"  graph [rankdir={'LR' if rotate else 'TB'}, ranksep=0.4, nodesep=0.08];",
@@ -176,11 +173,11 @@ def _in_dot(text: str) -> str:
     return text.replace("&", "&amp;").replace("\\", "\\\\").replace('"', '\\"')
 
 
-def _fill_colours(values: Any, *, is_log: bool) -> dict[int, str]:
+def _fill_colours(shade: str | None, values: Any) -> dict[int, str]:
     known = np.flatnonzero(np.isfinite(values))
     if not len(known):
         return {}
-    level = np.log(np.maximum(values[known], 1e-300)) if is_log else values[known]
+    level = np.log(np.maximum(values[known], 1e-300)) if shade == "margin" else values[known]
     span = max(float(np.ptp(level)), 1e-12)
     step = ((level - level.min()) / span * (len(_SHADES) - 1)).round().astype(int)
     return {int(node): _SHADES[s] for node, s in zip(known, step, strict=True)}

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from margintree.inspection.labels import PLAIN_TEXT, Names, first_names, shortened
+from margintree.inspection.labels import PLAIN_TEXT, Names
 from margintree.inspection.layout import (
     INK,
     MUTED,
@@ -27,54 +27,12 @@ ROW, ROW_WITH_PICTURE, LEVEL, LETTER = 0.24, 0.52, 0.62, 0.075
 LEAST_WIDTH, MOST_TREE_WIDTH = 5.0, 9.0
 
 
-def plot_tree(
-    estimator: Any,
-    *,
-    class_names: Names | None = None,
-    max_depth: int | None = None,
-    max_leaves: int | None = MAX_LEAVES,
-    shade: str | None = "auto",
-    thumbnails: Any = None,
-    X: Any = None,
-    y: Any = None,
-    ax: Any = None,
-) -> "ClassTreeDisplay":
-    """Draw the class tree of a fitted estimator.
-
-    Short for ``ClassTreeDisplay.from_estimator``, which describes the parameters.
-
-    Returns
-    -------
-    ClassTreeDisplay
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from margintree import MarginTreeClassifier
-    >>> from margintree.inspection import plot_tree
-    >>> iris = load_iris()
-    >>> model = MarginTreeClassifier(random_state=0).fit(iris.data, iris.target)
-    >>> display = plot_tree(model, class_names=iris.target_names)
-    """
-    return ClassTreeDisplay.from_estimator(
-        estimator,
-        class_names=class_names,
-        max_depth=max_depth,
-        max_leaves=max_leaves,
-        shade=shade,
-        thumbnails=thumbnails,
-        X=X,
-        y=y,
-        ax=ax,
-    )
-
-
 @dataclass(eq=False)
 class ClassTreeDisplay:
     """A drawing of a class tree, from the root on the left to the classes on the right.
 
-    Edges are as wide as the classes below them are many. Nodes are shaded by margin or accuracy. Groups that are
-    collapsed stand there with their first classes and their size. Made by ``from_estimator``.
+    An edge is wider the more classes lie below it. Nodes are shaded by their accuracy on test rows, or else by their
+    margin. A collapsed group is shown by its first classes and its size. Made by ``from_estimator``.
 
     Parameters
     ----------
@@ -82,7 +40,6 @@ class ClassTreeDisplay:
         The tree and what is known of its nodes.
     ends : list of int
         Nodes at which the drawing ends.
-    shade : {"margin", "accuracy"} or None
     thumbnails : array-like of shape (n_classes, height, width) or (n_classes, height, width, 3 or 4), default=None
 
     Attributes
@@ -106,7 +63,6 @@ class ClassTreeDisplay:
 
     facts: TreeFacts
     ends: list[int]
-    shade: str | None = None
     thumbnails: Any = None
     ax_: Any = field(default=None, init=False, repr=False)
     figure_: Any = field(default=None, init=False, repr=False)
@@ -121,7 +77,6 @@ class ClassTreeDisplay:
         class_names: Names | None = None,
         max_depth: int | None = None,
         max_leaves: int | None = MAX_LEAVES,
-        shade: str | None = "auto",
         thumbnails: Any = None,
         X: Any = None,
         y: Any = None,
@@ -138,13 +93,10 @@ class ClassTreeDisplay:
             Groups at this depth are collapsed.
         max_leaves : int or None, default=60
             The largest groups are opened until so many ends are there; the others are collapsed. None opens all.
-        shade : {"auto", "margin", "accuracy"} or None, default="auto"
-            What the colour of a node says. "auto" is the accuracy where there are X and y, else the margin where it is
-            known.
         thumbnails : array-like of shape (n_classes, height, width) or (..., 3 or 4), default=None
             A picture of each class, such as the mean of its rows.
         X, y : array-like, default=None
-            Rows and labels, for ``shade="accuracy"``.
+            Rows and labels. With them, the colour of a node is its accuracy; without, its margin.
         ax : matplotlib Axes, default=None
             Where to draw. Without it, on a new figure of the size that the tree needs.
 
@@ -153,15 +105,12 @@ class ClassTreeDisplay:
         ClassTreeDisplay
         """
         facts = TreeFacts.of(estimator, class_names, X, y)
-        if shade == "auto":
-            shade = "accuracy" if y is not None else None if np.isnan(facts.margin).all() else "margin"
-        facts.shade(shade)
         if thumbnails is not None and len(thumbnails) != facts.tree.n_classes:
             raise ValueError(
                 f"thumbnails must hold one picture for each of the {facts.tree.n_classes} classes. "
                 f"Got {len(thumbnails)}."
             )
-        return cls(facts, ends_of(facts.tree, max_depth, max_leaves), shade, thumbnails).plot(ax=ax)
+        return cls(facts, ends_of(facts.tree, max_depth, max_leaves), thumbnails).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw the tree.
@@ -176,7 +125,7 @@ class ClassTreeDisplay:
         """
         plt = pyplot("ClassTreeDisplay")
         layout = TreeLayout.of(self.facts.tree, self.ends)
-        names = [self._name(node) for node in self.ends]
+        names = [self.facts.short_name(node, LONGEST_NAME) for node in self.ends]
         if ax is None:
             _, ax = plt.subplots(figsize=self._figure_size(layout, names), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
@@ -204,17 +153,11 @@ class ClassTreeDisplay:
         ]
         return self
 
-    def _name(self, node: int) -> str:
-        names = self.facts.names_below(node)
-        if len(names) == 1:
-            return shortened(names[0], LONGEST_NAME)
-        return f"{first_names(names, LONGEST_NAME - 14)}  ({len(names):,} classes)"
-
     def _figure_size(self, layout: TreeLayout, names: list[str]) -> tuple[float, float]:
         letters = LETTER * max(map(len, names))
         tree = min(MOST_TREE_WIDTH, LEVEL * layout.height + 0.6)
         row = ROW if self.thumbnails is None else ROW_WITH_PICTURE
-        bar = 0.0 if self.shade is None else 0.55
+        bar = 0.0 if self.facts.shading()[0] is None else 0.55
         width = tree + letters + (0.3 if self.thumbnails is None else row + 0.3)
         return max(LEAST_WIDTH, width), 0.5 + row * len(names) + bar
 
@@ -228,23 +171,13 @@ class ClassTreeDisplay:
         x = [-layout.level[node] for node in nodes]
         y = [layout.across[node] for node in nodes]
         size = 26.0 + 150.0 * np.sqrt(self.facts.n_classes[nodes] / self.facts.tree.n_classes)
-        if self.shade is None:
+        shade, values = self.facts.shading()
+        if shade is None:
             return self.ax_.scatter(x, y, s=size, c=PAPER, edgecolors=MUTED, linewidths=1.0, zorder=3, clip_on=False)
-        values = self.facts.shade(self.shade)
-        norm, cmap = colours_of(values[nodes], self.shade)
-        shown = self.ax_.scatter(
-            x,
-            y,
-            s=size,
-            c=np.where(np.isfinite(values[nodes]), values[nodes], norm.vmax),
-            norm=norm,
-            cmap=cmap,
-            edgecolors=INK,
-            linewidths=0.6,
-            zorder=3,
-            clip_on=False,
-        )
-        draw_colour_bar(self.ax_, shown, self.shade)
+        norm, cmap = colours_of(values[nodes], shade)
+        colours = {"c": np.where(np.isfinite(values[nodes]), values[nodes], norm.vmax), "norm": norm, "cmap": cmap}
+        shown = self.ax_.scatter(x, y, s=size, **colours, edgecolors=INK, linewidths=0.6, zorder=3, clip_on=False)
+        draw_colour_bar(self.ax_, shown, shade)
         return shown
 
     def _draw_thumbnails(self, layout: TreeLayout, row: float) -> float:
@@ -274,3 +207,35 @@ class ClassTreeDisplay:
             )
             self.ax_.add_artist(box)
         return side + 4.0
+
+
+def plot_tree(
+    estimator: Any,
+    *,
+    class_names: Names | None = None,
+    max_depth: int | None = None,
+    max_leaves: int | None = MAX_LEAVES,
+    thumbnails: Any = None,
+    X: Any = None,
+    y: Any = None,
+    ax: Any = None,
+) -> ClassTreeDisplay:
+    """Draw the class tree of a fitted estimator.
+
+    Short for ``ClassTreeDisplay.from_estimator``, which describes the parameters.
+
+    Returns
+    -------
+    ClassTreeDisplay
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.inspection import plot_tree
+    >>> iris = load_iris()
+    >>> model = MarginTreeClassifier(random_state=0).fit(iris.data, iris.target)
+    >>> display = plot_tree(model, class_names=iris.target_names)
+    """
+    options = {"class_names": class_names, "max_depth": max_depth, "max_leaves": max_leaves, "thumbnails": thumbnails}
+    return ClassTreeDisplay.from_estimator(estimator, X=X, y=y, ax=ax, **options)

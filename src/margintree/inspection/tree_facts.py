@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from margintree.class_tree import ClassTree
-from margintree.inspection.labels import Names, checked_names
+from margintree.inspection.labels import Names, checked_names, first_names, shortened
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -35,6 +36,8 @@ class TreeFacts:
         predicted one. Summed over all nodes they are the errors of ``predict``.
     accuracy : ndarray of shape (n_nodes,)
         Part of the rows that come to the node rightly, and stay below it, which leave it on the right side.
+    confusion_matrix : sparse csr_array of shape (n_classes, n_classes) or None
+        Rows of ``y`` by their own class and the predicted one, in the order of ``classes_``.
     """
 
     tree: ClassTree
@@ -44,6 +47,7 @@ class TreeFacts:
     margin: Array
     n_errors: Array
     accuracy: Array
+    confusion_matrix: sp.csr_array | None = None
 
     @classmethod
     def of(cls, fitted: Any, class_names: Names | None = None, X: Any = None, y: Any = None) -> "TreeFacts":
@@ -62,24 +66,33 @@ class TreeFacts:
             rows[tree.internal_nodes] = [record.n_rows for record in records]
         if (X is None) != (y is None):
             raise ValueError(f"X and y come together. Got only {'X' if y is None else 'y'}.")
+        counts = None
         if y is not None:
-            rows, errors, accuracy = node_errors(tree, *true_and_predicted(fitted, X, y))
-        return cls(tree, names, sums_below(tree, tree.leaf_class >= 0), rows, margin, errors, accuracy)
+            true, predicted = true_and_predicted(fitted, X, y)
+            rows, errors, accuracy = node_errors(tree, true, predicted)
+            ones, shape = np.ones(len(true), dtype=np.int64), (tree.n_classes, tree.n_classes)
+            counts = sp.coo_array((ones, (true, predicted)), shape=shape).tocsr()
+        return cls(tree, names, sums_below(tree, tree.leaf_class >= 0), rows, margin, errors, accuracy, counts)
 
     def names_below(self, node: int) -> list[str]:
         """Return the names of the classes below a node, in the order of the tree."""
         below = self.tree.leaf_class[node : self.tree.last_below(node) + 1]
         return [self.names[k] for k in below[below >= 0].tolist()]
 
-    def shade(self, by: str | None) -> Array:
-        """Return the quantity by which nodes are shaded."""
-        if by not in (None, "margin", "accuracy"):
-            raise ValueError(f"shade must be 'margin', 'accuracy' or None. Got {by!r}.")
-        values = np.full(self.tree.n_nodes, np.nan) if by is None else getattr(self, by)
-        if by is not None and np.isnan(values).all() and self.tree.n_classes > 1:
-            what = "node_records_, as MarginTreeClassifier has" if by == "margin" else "rows: give X and y"
-            raise ValueError(f"shade={by!r} needs {what}. Set shade=None to draw the tree alone.")
-        return np.asarray(values)
+    def short_name(self, node: int, length: int) -> str:
+        """Return the name of a leaf, or the first classes of a group and their number, in about so many characters."""
+        names = self.names_below(node)
+        if len(names) == 1:
+            return shortened(names[0], length)
+        return f"{first_names(names, length - 14)} ({len(names):,} classes)"
+
+    def shading(self) -> tuple[str | None, Array]:
+        """Return what the colour of a node says and its value: the accuracy where there are rows, else the margin."""
+        for quantity in ("accuracy", "margin"):
+            values: Array = getattr(self, quantity)
+            if not np.isnan(values).all():
+                return quantity, values
+        return None, self.margin
 
 
 def tree_of(fitted: Any) -> ClassTree:
