@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -27,6 +27,21 @@ SECONDS_BETWEEN_LOOKS = 0.2
 # A thread that has not begun by then was killed by a lack of memory.
 SECONDS_TO_BEGIN = 10.0
 _END = object()
+
+
+class Elsewhere(Protocol):
+    """Takes the place of threads for work without side effects, such as the workers of a cluster."""
+
+    def map(self, work: Callable[[Any], Any], tasks: list[Any], name: str) -> list[Any]:
+        """Return the results in the order of the tasks; the name tells people what they do."""
+        ...
+
+    def executor(self, work: Callable[[Any], Any]) -> Any:
+        """Return what works on the nodes of a growing tree."""
+        ...
+
+
+elsewhere: contextvars.ContextVar[Elsewhere | None] = contextvars.ContextVar("elsewhere", default=None)
 
 # Numbers of abandoned threads that are still at work, from the front; 0 marks the end. One that finds no place is
 # only slower to end.
@@ -205,6 +220,19 @@ def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads:
     finally:
         workers.close()
     return [results[number] for number in range(len(numbered))]
+
+
+def in_tasks(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int, name: str) -> list[Result]:
+    """Return the results in the order of the tasks; work without side effects, which ``elsewhere`` may take over.
+
+    Examples
+    --------
+    >>> from margintree.worker_threads import in_tasks
+    >>> in_tasks(abs, [-1, 2, -3], 2, "absolute values")
+    [1, 2, 3]
+    """
+    others = elsewhere.get()
+    return in_threads(work, tasks, n_threads) if others is None else others.map(work, list(tasks), name)
 
 
 def apart(work: Callable[[], Result]) -> Result:

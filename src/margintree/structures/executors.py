@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Generic, Self, TypeVar
 
-from margintree.worker_threads import Workers, give_up_if_abandoned
+from margintree.worker_threads import Workers, elsewhere, give_up_if_abandoned
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -89,6 +89,10 @@ def executor_for(work: Callable[[Task], Result], n_threads: int) -> Executor[Tas
 
     One thread is enough of an executor by itself, except where Ctrl-C may arrive: the main thread only waits.
     """
+    others = elsewhere.get()
+    if others is not None:
+        executor: Executor[Task, Result] = others.executor(work)
+        return executor
     if n_threads == 1 and threading.current_thread() is not threading.main_thread():
         return SerialExecutor(work)
     return ThreadExecutor(work, n_threads)

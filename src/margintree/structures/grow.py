@@ -84,15 +84,23 @@ class GrownTree:
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class NodeTask:
+    """A node to divide; its seed follows from its path alone."""
+
     position: int
     classes: Index
     seed: int
     path: str = ""
 
+    def child(self, side: int, classes: Index, position: int) -> "NodeTask":
+        """Return the task of a child."""
+        return NodeTask(position, classes, child_seed(self.seed, side), self.path + "LR"[side])
+
 
 @dataclass(frozen=True, eq=False)
-class _Done:
+class NodeDone:
+    """What became of a node: its record, its machine, and the classes of its sides."""
+
     record: NodeRecord
     classifier: NodeClassifier
     left: Index
@@ -119,7 +127,7 @@ def grow(
     ``class_names`` where they are given. ``keep`` makes of a node's machine what is kept of it.
     """
 
-    def work(task: _Task) -> _Done:
+    def work(task: NodeTask) -> NodeDone:
         try:
             done = _split_node(training_set, split, task, balance, tol, max_iter)
             return done if keep is None else replace(done, classifier=keep(done.classifier))
@@ -131,11 +139,11 @@ def grow(
     # Work positions are handed out as nodes appear; preorder numbers follow at the end.
     children: list[tuple[int, int]] = [(-1, -1)] * n_nodes
     leaf: list[int] = [-1] * n_nodes
-    done: dict[int, _Done] = {}
+    done: dict[int, NodeDone] = {}
     next_position, n_pending = 1, 1
-    executor: Executor[_Task, _Done] = executor_for(work, n_threads)
+    executor: Executor[NodeTask, NodeDone] = executor_for(work, n_threads)
     with executor:
-        executor.submit(_Task(0, np.arange(training_set.n_classes), seed))
+        executor.submit(NodeTask(0, np.arange(training_set.n_classes), seed))
         while n_pending:
             task, result = executor.next_done()
             n_pending -= 1
@@ -145,8 +153,7 @@ def grow(
                 if len(classes) == 1:
                     leaf[next_position] = int(classes[0])
                 else:
-                    path = task.path + "LR"[side]
-                    executor.submit(_Task(next_position, classes, child_seed(task.seed, side), path))
+                    executor.submit(task.child(side, classes, next_position))
                     n_pending += 1
                 next_position += 1
             if on_node is not None:
@@ -165,8 +172,8 @@ def child_seed(seed: int, side: int) -> int:
 
 
 def _split_node(
-    training_set: TrainingSet, split: Split, task: _Task, balance: float, tol: float, max_iter: int
-) -> _Done:
+    training_set: TrainingSet, split: Split, task: NodeTask, balance: float, tol: float, max_iter: int
+) -> NodeDone:
     began = time.perf_counter()
     rows = training_set.node_rows(task.classes, SOLVER_SEED)
     node = NodeProblem(
@@ -198,10 +205,10 @@ def _split_node(
         classes_left=tuple(left.tolist()),
         classes_right=tuple(right.tolist()),
     )
-    return _Done(record, training_set.classifier(rows, solution), left, right)
+    return NodeDone(record, training_set.classifier(rows, solution), left, right)
 
 
-def _where(task: _Task, training_set: TrainingSet, class_names: Sequence[Any] | npt.NDArray[Any] | None) -> str:
+def _where(task: NodeTask, training_set: TrainingSet, class_names: Sequence[Any] | npt.NDArray[Any] | None) -> str:
     """Tell which node a task is about."""
     names = [str(k if class_names is None else class_names[k]) for k in task.classes[:NAMED_CLASSES].tolist()]
     more = f" and {len(task.classes) - len(names)} more" if len(task.classes) > len(names) else ""
@@ -230,12 +237,12 @@ def _checked(result: SplitResult, split: Split, node: NodeProblem) -> SplitResul
     return result
 
 
-def _in_preorder(children: list[tuple[int, int]], leaf: list[int], done: dict[int, _Done]) -> GrownTree:
+def _in_preorder(children: list[tuple[int, int]], leaf: list[int], done: dict[int, NodeDone]) -> GrownTree:
     n_nodes = len(leaf)
     children_left = np.full(n_nodes, -1)
     children_right = np.full(n_nodes, -1)
     leaf_class = np.full(n_nodes, -1)
-    order: list[_Done] = []
+    order: list[NodeDone] = []
     stack = [(0, -1)]
     for number in range(n_nodes):
         position, right_of = stack.pop()

@@ -24,13 +24,15 @@ from margintree.training.calibration import fit_sigmoids, own_paths, path_scores
 from margintree.training.folds import Folds
 from margintree.training.left_out import LeftOutTree
 from margintree.training.machines import Trainer, as_kept
-from margintree.worker_threads import in_threads
+from margintree.worker_threads import in_tasks
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 Grown = list[tuple[ClassTree, Sequence[NodeClassifier]]]
 TreeModel = LinearTree | KernelTree | LeftOutTree
 Finalists = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]
+# Rows whose finalists are found at a time.
+ROWS_PER_TASK = 2**13
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,13 +139,23 @@ class HeldOut:
         """Return the finalists of the rows that are asked about and their path scores; -1 fills what is missing."""
         shape = (len(asked), size)
         classes, scores = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.float32)
+        rows, parts = (
+            self.rows,
+            [
+                (held_out[first : first + ROWS_PER_TASK], model)
+                for held_out, model in self.parts(asked)
+                for first in range(0, len(held_out), ROWS_PER_TASK)
+            ],
+        )
 
-        def nominate(part: tuple[Index, TreeModel]) -> None:
-            held_out, model = part
-            X = self.rows.take(held_out)
-            classes[held_out], scores[held_out] = path_candidates(model, X, width, gap, size)
+        def nominate(number: int) -> Finalists:
+            held_out, model = parts[number]
+            found, path = path_candidates(model, rows.take(held_out), width, gap, size)
+            return found.astype(np.int32), path.astype(np.float32)
 
-        in_threads(nominate, self.parts(asked), n_threads)
+        found = in_tasks(nominate, range(len(parts)), n_threads, "finalists")
+        for (held_out, _), part in zip(parts, found, strict=True):
+            classes[held_out], scores[held_out] = part
         return classes[asked], scores[asked]
 
     def lists(self, width: int, gap: float, size: int, n_threads: int, form: Callable[..., Any]) -> Any:
@@ -225,4 +237,4 @@ def machines_without(
         machine = trainer.classifier_between(rows_below(left), rows_below(right))
         return as_kept(machine, trainer.training_set, prune)
 
-    return in_threads(train, tree.internal_nodes.tolist(), n_threads)
+    return in_tasks(train, tree.internal_nodes.tolist(), n_threads, "node machines of a fold")

@@ -13,7 +13,7 @@ from margintree.solvers.classifier import KernelClassifier, LinearClassifier, No
 from margintree.solvers.node_rows import NodeRows
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet, TrainingSet
-from margintree.worker_threads import give_up_if_abandoned, in_threads
+from margintree.worker_threads import give_up_if_abandoned, in_tasks
 
 Index = npt.NDArray[np.int64]
 
@@ -109,7 +109,7 @@ def train_against_the_rest(trainer: Trainer, rows: NodeRows, groups: Iterable[in
     def train(group: int) -> Machine:
         return trainer.on_rows(rows, np.where(np.arange(rows.n_classes) == group, 1.0, -1.0))
 
-    return in_threads(train, groups, n_threads if rows.can_be_shared else 1)
+    return in_tasks(train, groups, n_threads if rows.can_be_shared else 1, "one-vs-rest machines")
 
 
 def all_pairs(n_classes: int) -> Index:
@@ -119,7 +119,7 @@ def all_pairs(n_classes: int) -> Index:
 
 def train_pairs(trainer: Trainer, pairs: Index, n_threads: int = 1) -> list[Machine]:
     """Train a machine between the two classes of each pair."""
-    return in_threads(lambda pair: trainer.between_classes(pair[:1], pair[1:]), list(pairs), n_threads)
+    return in_tasks(lambda pair: trainer.between_classes(pair[:1], pair[1:]), list(pairs), n_threads, "pair machines")
 
 
 def train_each(trainer: Trainer, tree: ClassTree, n_threads: int = 1) -> list[Machine]:
@@ -131,4 +131,4 @@ def train_each(trainer: Trainer, tree: ClassTree, n_threads: int = 1) -> list[Ma
         rows = trainer.training_set.node_rows(np.concatenate([left, right]), trainer.seed)
         return trainer.on_rows(rows, np.repeat(LEFT_AGAINST_RIGHT, [len(left), len(right)]))
 
-    return in_threads(train, tree.internal_nodes.tolist(), n_threads)
+    return in_tasks(train, tree.internal_nodes.tolist(), n_threads, "node machines")

@@ -8,7 +8,7 @@ from margintree.solvers.classifier import LinearClassifier, NodeClassifier
 from margintree.solvers.kernel_source import PairBlocks
 from margintree.solvers.training_set import KernelTrainingSet
 from margintree.training.machines import LEFT_AGAINST_RIGHT, Trainer, as_kept
-from margintree.worker_threads import in_threads
+from margintree.worker_threads import in_tasks
 
 Index = npt.NDArray[np.int64]
 PAIRS_PER_TASK = 64
@@ -66,10 +66,10 @@ def train_pairs(
     if isinstance(training_set, KernelTrainingSet) and counted.all():
         # One block for each thread, so that most values within a class are computed once.
         tasks = [part for part in np.array_split(pairs, n_threads) if len(part)]
-        return [machine for part in in_threads(train_on_blocks, tasks, n_threads) for machine in part]
+        return [machine for part in in_tasks(train_on_blocks, tasks, n_threads, "pair machines") for machine in part]
     if training_set.function is not None:
-        return [machine for part in in_threads(train, tasks, n_threads) for machine in part]
+        return [machine for part in in_tasks(train, tasks, n_threads, "pair machines") for machine in part]
     parts = (tasks[i : i + TASKS_AT_A_TIME] for i in range(0, len(tasks), TASKS_AT_A_TIME))
     return WeightTable.joined(
-        (table for part in parts for table in in_threads(train_flat, part, n_threads)), n_features
+        (table for part in parts for table in in_tasks(train_flat, part, n_threads, "pair machines")), n_features
     )

@@ -19,7 +19,7 @@ from margintree.solvers.linear_rows import layout
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training.machines import Trainer, as_kept, train_against_the_rest
-from margintree.worker_threads import give_up_if_abandoned, in_threads
+from margintree.worker_threads import give_up_if_abandoned, in_tasks
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -127,7 +127,7 @@ class ListTrainer:
             return [as_kept(machine_of(k, work), training_set, self.prune) for k in classes]
 
         tasks = [range(k, min(n_classes, k + CLASSES_PER_TASK)) for k in range(0, n_classes, CLASSES_PER_TASK)]
-        return [machine for part in in_threads(train, tasks, self.n_threads) for machine in part]
+        return [machine for part in in_tasks(train, tasks, self.n_threads, "one-vs-rest machines") for machine in part]
 
     def _kernel_machine(self, cost_factor: float) -> Callable[[int, Array], NodeClassifier]:
         trainer, counted = self.trainer.with_cost(cost_factor), self.counted
