@@ -4,7 +4,7 @@ Every estimator that was fitted before is fitted again to other rows, with other
 
 - SIGINT, as Ctrl-C sends it, arrives at random times of the fit;
 - the memory of the process is limited to a little more than it has;
-- an error is raised at each call of a function of the package, one after the other, or at many of very many.
+- an error is raised at each call of a function of the package, one after the other.
 """
 
 import argparse
@@ -19,9 +19,10 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -57,6 +58,7 @@ SECONDS_TO_HEAR = 2.0
 EXTRA_BYTES = 2**20, 2**24
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8
 EARLIER, LATER = "earlier model", "later model"
+PACKAGE = str(Path(mt.__file__).parent)
 
 
 class InjectedError(Exception):
@@ -130,12 +132,17 @@ def interrupted(refit: Refit, n_times: int, seed: int) -> Counter[str]:
     return outcomes
 
 
-def failed_at_calls(refit: Refit, most: int) -> Counter[str]:
-    """Raise an error at each call of a function of the package, or at so many of them that lie evenly."""
-    outcomes = Counter[str]()
-    with error_at_call(-1) as count:
+def calls_of(refit: Refit) -> list[tuple[Any, ...]]:
+    """Return what a fit calls in the package, in order: each function with the line that calls it."""
+    with error_at_call(-1) as calls:
         refit.learn(copy.copy(refit.earlier))
-    for number in np.unique(np.linspace(1, count[0], most).astype(int)).tolist():
+    return calls
+
+
+def failed_at_calls(refit: Refit, numbers: Iterable[int]) -> Counter[str]:
+    """Raise an error at calls of functions of the package, of which the first has the number 1."""
+    outcomes = Counter[str]()
+    for number in numbers:
         model = copy.copy(refit.earlier)
         learn = getattr(model, refit.method)
         with error_at_call(number), suppress(InjectedError, RuntimeError):
@@ -145,24 +152,30 @@ def failed_at_calls(refit: Refit, most: int) -> Counter[str]:
     return outcomes
 
 
+def failed_at_each_call(refit: Refit) -> Counter[str]:
+    """Raise an error at each call of a function of the package."""
+    return failed_at_calls(refit, range(1, len(calls_of(refit)) + 1))
+
+
 @contextmanager
-def error_at_call(number: int) -> Iterator[list[int]]:
-    """Raise an error at the given call of a function of the package; yield how many calls there were."""
-    count, lock = [0], threading.Lock()
+def error_at_call(number: int) -> Iterator[list[tuple[Any, ...]]]:
+    """Raise an error at the given call of a function of the package; yield a list of all calls."""
+    calls: list[tuple[Any, ...]] = []
+    lock = threading.Lock()
 
     def at_each_call(frame: Any, event: str, _: Any) -> None:
-        if event != "call" or "margintree" not in frame.f_code.co_filename:
+        if event != "call" or not frame.f_code.co_filename.startswith(PACKAGE):
             return
         with lock:
-            count[0] += 1
-            is_the_one = count[0] == number
+            calls.append((frame.f_code, frame.f_back and (frame.f_back.f_code, frame.f_back.f_lineno)))
+            is_the_one = len(calls) == number
         if is_the_one:
             raise InjectedError
 
     threading.setprofile(at_each_call)
     sys.setprofile(at_each_call)
     try:
-        yield count
+        yield calls
     finally:
         sys.setprofile(None)
         threading.setprofile(None)
@@ -203,7 +216,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--interrupts", type=int, default=500, help="for each estimator")
     parser.add_argument("--limits", type=int, default=4, help="for each estimator")
-    parser.add_argument("--calls", type=int, default=400, help="at most, for each estimator")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     # Arrays find no room in what the process or its threads have reserved already.
@@ -216,7 +228,7 @@ def main() -> None:
     rows = [
         *results_of("memory", all_refits(2000, 2000, n_whole=0), lambda refit: short_of_memory(refit, given.limits)),
         *results_of("SIGINT", all_refits(400, 30), lambda refit: interrupted(refit, given.interrupts, seed=0)),
-        *results_of("error at a call", all_refits(60, 8), lambda refit: failed_at_calls(refit, given.calls)),
+        *results_of("error at each call", all_refits(60, 8), failed_at_each_call),
     ]
     failed = [row for row in rows if "FAILED" in str(row[-1])]
     n_fits = sum(int(str(row[2])) for row in rows)

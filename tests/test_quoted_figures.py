@@ -3,9 +3,9 @@
 import html
 import json
 import re
-import sys
 from pathlib import Path
 
+import campaign
 import pytest
 
 ROOT = Path(__file__).parents[1]
@@ -13,16 +13,6 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\(((?:\.\./)?benchmarks/results/[\w/]+\.md)\)")
 # 83.05, .645, 12.9: whole numbers are too common to be looked for.
 FIGURE = re.compile(r"(?<![\w.,-])[+-]?(\d*\.\d+)(?![\w.]*\d)")
-
-
-@pytest.fixture
-def campaign(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    for name in ("campaign", "peers_figure", "report"):
-        monkeypatch.delitem(sys.modules, name, raising=False)
-    import campaign
-
-    return campaign
 
 
 def blocks(text):
@@ -51,7 +41,7 @@ def printed(text):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_tables_that_scripts_write_are_what_the_results_say(page, campaign):
+def test_tables_that_scripts_write_are_what_the_results_say(page):
     text = page.read_text(encoding="utf-8")
     assert campaign.with_tables(text) == text, "run python benchmarks/campaign.py --docs"
 
@@ -74,7 +64,7 @@ def test_a_changed_figure_is_found(tmp_path):
     assert figures(table) - printed("| vowel | 83.06 ± 0.618 |") == {"83.05"}
 
 
-def test_the_figure_of_readme_shows_what_the_results_say(campaign):
+def test_the_figure_of_readme_shows_what_the_results_say():
     text = campaign.peers_figure.FIGURE.read_text(encoding="utf-8")
     shown = json.loads(html.unescape(re.search("<dc:description>(.*?)</dc:description>", text)[1]))
     assert shown == {name: list(point) for name, point in campaign.peers_figure.points().items()}

@@ -4,105 +4,46 @@ import ast
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from interrupted_fits import (
+    EARLIER,
+    ESTIMATORS,
+    LATER,
+    Refit,
+    calls_of,
+    failed_at_calls,
+    failed_at_each_call,
+)
 from sklearn.base import clone
 from sklearn.datasets import load_iris
 
-from margintree import (
-    AllTogetherSVC,
-    ConditionalProbabilityTreeClassifier,
-    DecisionDAGClassifier,
-    FilterTreeClassifier,
-    LabelTreeClassifier,
-    MarginTreeClassifier,
-    OneVsOneSVC,
-    OneVsRestSVC,
-    OutputCodeSVC,
-)
-
-ESTIMATORS = [
-    MarginTreeClassifier(random_state=0),
-    MarginTreeClassifier("rbf", random_state=0),
-    MarginTreeClassifier(walk="greedy", calibration_folds=0, random_state=0),
-    FilterTreeClassifier(random_state=0),
-    ConditionalProbabilityTreeClassifier(random_state=0),
-    ConditionalProbabilityTreeClassifier(node="svm", random_state=0),
-    LabelTreeClassifier(random_state=0),
-    OneVsRestSVC(random_state=0),
-    OneVsOneSVC(random_state=0),
-    DecisionDAGClassifier(random_state=0),
-    OutputCodeSVC(random_state=0),
-    AllTogetherSVC(random_state=0),
-]
-N_INJECTIONS = 12
-
-
-class InjectedError(Exception):
-    """Raised in the middle of a fit."""
-
-
-def call_with_error_at(number, work):
-    """Call ``work``, and raise an error at the given call of a function of the package; return the calls counted."""
-    count, lock = [0], threading.Lock()
-
-    def at_each_call(frame, event, _):
-        if event != "call" or "margintree" not in frame.f_code.co_filename or "tests" in frame.f_code.co_filename:
-            return
-        with lock:
-            count[0] += 1
-            is_the_one = count[0] == number
-        if is_the_one:
-            raise InjectedError
-
-    threading.setprofile(at_each_call)
-    sys.setprofile(at_each_call)
-    try:
-        work()
-    finally:
-        sys.setprofile(None)
-        threading.setprofile(None)
-    return count[0]
-
-
-def facts(model, X):
-    return set(vars(model)), model.n_features_in_, model.classes_.tolist(), model.predict(X).tolist()
+from margintree import ConditionalProbabilityTreeClassifier
 
 
 # An error that meets a worker thread before it has a task ends the thread, which its caller tells by a RuntimeError.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
-def test_an_error_at_any_call_of_a_refit_leaves_the_model_as_it_was(estimator):
-    X, y = load_iris(return_X_y=True)
-    other_X, other_y = np.hstack([X, X])[::2], np.where(y == 2, 7, y)[::2]
-    model = estimator.fit(X, y)
-    before, machines = facts(model, X), model.__dict__.get("_model", model.__dict__.get("_machines"))
-    other = clone(estimator).fit(X, y)
-    n_calls = call_with_error_at(-1, lambda: other.fit(other_X, other_y))
-    n_failed = 0
-    for number in np.unique(np.linspace(1, n_calls, N_INJECTIONS).astype(int)):
-        try:
-            call_with_error_at(number, lambda: model.fit(other_X, other_y))
-        except (InjectedError, RuntimeError):
-            n_failed += 1
-        else:
-            # Python swallows what meets the end of a generator.
-            model.fit(X, y)
-            machines = model.__dict__.get("_model", model.__dict__.get("_machines"))
-        assert model.__dict__.get("_model", model.__dict__.get("_machines")) is machines
-        assert facts(model, X) == before
-    assert n_failed >= N_INJECTIONS - 3
+def test_an_error_at_any_place_of_a_refit_leaves_the_model_as_it_was(estimator):
+    """The first call from every line that calls a function; ``benchmarks/interrupted_fits.py`` takes every call."""
+    refit = Refit(estimator, 60, 8, n_whole=1)
+    calls = calls_of(refit)
+    first_calls = sorted({call: number for number, call in reversed(list(enumerate(calls, 1)))}.values())
+    outcomes = failed_at_calls(refit, first_calls)
+    assert set(outcomes) <= {EARLIER, LATER}
+    assert outcomes.total() > 50
+    # Python swallows what meets the end of a generator.
+    assert outcomes[LATER] <= 0.1 * outcomes.total()
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=str)
 def test_rows_of_a_refit_that_was_refused_are_refused_by_the_earlier_model(estimator):
     X, y = load_iris(return_X_y=True)
-    model = estimator.fit(X, y)
+    model = clone(estimator).fit(X, y)
     wide = sp.csr_array(([1.0], ([0], [10**9 - 1])), shape=(1, 10**9))
     with pytest.raises(ValueError, match="2 classes"):
         model.fit(wide, [0])
@@ -121,27 +62,15 @@ def test_machines_are_never_asked_about_rows_of_another_width_than_theirs(estima
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_an_error_at_any_call_of_partial_fit_learns_nothing_of_the_batch():
-    X, y = load_iris(return_X_y=True)
-    model = ConditionalProbabilityTreeClassifier(random_state=0).partial_fit(X[:60], y[:60])
-    before, probabilities = facts(model, X), model.predict_proba(X)
-    n_calls = call_with_error_at(
-        -1,
-        lambda: ConditionalProbabilityTreeClassifier(random_state=0).partial_fit(X[:60], y[:60]).partial_fit(X, y + 1),
-    )
-    n_failed = 0
-    for number in range(1, n_calls):
-        learn = model.partial_fit
-        try:
-            call_with_error_at(number, lambda learn=learn: learn(X, y + 1))
-        except (InjectedError, RuntimeError):
-            n_failed += 1
-            assert facts(model, X) == before
-            np.testing.assert_array_equal(model.predict_proba(X), probabilities)
-        else:
-            break
-    assert n_failed > 5
-    assert set(model.classes_) == {0, 1, 2, 3}
-    assert model.predict_proba(X).shape == (150, 4)
+    refit = Refit(ConditionalProbabilityTreeClassifier(random_state=0), 60, 8, "partial_fit", n_whole=1)
+    before = refit.earlier.predict_proba(refit.rows)
+    outcomes = failed_at_each_call(refit)
+    assert set(outcomes) <= {EARLIER, LATER}
+    assert outcomes[EARLIER] > 40
+    np.testing.assert_array_equal(refit.earlier.predict_proba(refit.rows), before)
+    refit.learn(refit.earlier)
+    assert refit.earlier.predict_proba(refit.rows).shape == (60, 8)
+    assert len(refit.earlier.classes_) == 8
 
 
 OUT_OF_MEMORY = """

@@ -1,14 +1,12 @@
 """A part of ``benchmarks/long_service.py``: threads predict while models are loaded and dropped."""
 
 import sys
-from pathlib import Path
 
 import pytest
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
-def test_memory_does_not_grow_and_answers_stay_the_same(monkeypatch):
-    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
+def test_memory_does_not_grow_and_answers_stay_the_same():
     import long_service
 
     service = long_service.run(200_000, n_threads=8)
