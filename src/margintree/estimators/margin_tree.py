@@ -72,7 +72,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         A tree over the classes that is known beforehand. ``split`` and ``balance`` play no part then; a machine is
         trained for each node. Leaves are labels as in y; those of a ``ClassTree`` number the sorted classes. A group of
         more than two is halved in the order in which its members stand.
-    balance : float in [0, 1), default=0.3
+    balance : float in [0, 1), default=0.1
         Part of a node's rows by which its two sides may differ. Small values give shallow trees and fast
         predictions, large ones leave the margin more choice. A single class that outweighs it widens it.
     fit_intercept : bool, default=True
@@ -183,7 +183,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         coef0: float = 0.0,
         split: str | Split = "best_first",
         tree: GivenTree | None = None,
-        balance: float = 0.3,
+        balance: float = 0.1,
         fit_intercept: bool = True,
         tol: float = 1e-3,
         max_iter: int = 1000,

@@ -160,8 +160,9 @@ def decide_by_leaving_one_out(
         decider, machines = deciding[candidate] = final.decider(candidate)
         asked = Asked(everything, validation, candidate, wanted.width, decider, machines)
         results[candidate] = result_of([asked] if validation.any() else [], n_threads)
-        on_step(f"decider {number}/{len(tried)}: {candidate.decide}", number / len(tried))
+        on_step(f"decider {number}/{len(tried)}: {candidate.decide}", number / (len(tried) + 1))
     chosen, records = choose(results)
+    on_step(f"chosen decider: {chosen.decide}", 1.0)
     decider = weighed_decider(deciding[chosen][0], results[chosen].slope, results[chosen].path_weight)
     of_kernel = [machine for machine in deciding[chosen][1] if isinstance(machine, KernelClassifier)]
     return Decision(everything.sigmoids, decider, of_kernel, chosen, records)
