@@ -61,7 +61,7 @@ def test_classes_go_by_the_names_of_a_file(files, tmp_path):
     (tmp_path / "species.txt").write_text("setosa\nversicolor\n")
     done = run(directory / "iris.margintree", directory / "iris.svm", "--class-names", tmp_path / "species.txt")
     assert done.exit_code == 1
-    assert "--class-names needs a line for each of the model's 3" in " ".join(done.output.split())
+    assert "--class-names must have 3 lines" in " ".join(done.output.split())
 
 
 def test_a_picture_is_written_whole_or_not_at_all(files, tmp_path):
@@ -78,7 +78,7 @@ def test_a_picture_is_written_whole_or_not_at_all(files, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--row", "151"), 1, "has 150 rows. Got --row 151; rows count from 1"),
+        (("--row", "151"), 1, "has 150 rows. Got --row 151; rows are numbered from 1"),
         (("--row", "0"), 2, "--row"),
     ],
 )

@@ -90,7 +90,7 @@ def test_columns_of_other_names_are_refused(iris, tmp_path):
     rewritten(iris / "test.csv", tmp_path / "other.csv", [0, 1, 2, 3], ["sepal length", "sepal width", "a", "b"])
     refused = run("predict", tmp_path / "m", tmp_path / "other.csv")
     assert (refused.exit_code, refused.stdout) == (1, "")
-    assert "has no column 'petal length', and 1 more are missing" in " ".join(refused.stderr.split())
+    assert "has no column 'petal length', and 1 more of the" in " ".join(refused.stderr.split())
 
 
 def test_fit_prints_the_accuracy_and_nothing_else_to_standard_output(iris, tmp_path):
@@ -168,14 +168,14 @@ def test_a_dash_is_standard_input(iris, tmp_path, kind):
     train, test = ((iris / f"{part}.{kind}").read_bytes() for part in ("train", "test"))
     options = ("--format", "csv", "--label", "species") if kind == "csv" else ("--format", "svmlight")
     refused = run("fit", "-", "-o", tmp_path / "m", rows=train)
-    assert (refused.exit_code, "Say --format svmlight or --format csv or" in refused.stderr) == (1, True)
+    assert (refused.exit_code, "Use --format svmlight or --format csv or" in refused.stderr) == (1, True)
     fitted = run("fit", "-", *options, "-o", tmp_path / "m", rows=train)
     assert fitted.exit_code == 0, fitted.output
     done = run("predict", tmp_path / "m", "-", rows=test)
     assert (done.exit_code, done.output) == (0, run("predict", tmp_path / "m", iris / f"test.{kind}").output)
     assert run("explain", tmp_path / "m", "-", rows=test).exit_code == 0
     empty = run("predict", tmp_path / "m", "-", rows=b"")
-    assert (empty.exit_code, "standard input holds no rows" in empty.stderr) == (1, True)
+    assert (empty.exit_code, "standard input contains no rows" in empty.stderr) == (1, True)
 
 
 def test_a_fit_on_names_helps_to_read_rows_without_them_and_without_labels(iris, tmp_path):
@@ -196,7 +196,7 @@ def test_svmlight_columns_that_start_at_one_are_noticed_and_remembered(iris, tmp
         (tmp_path / part).write_text("\n".join(moved))
     fitted = run("fit", tmp_path / "train", "--test", tmp_path / "test", "-C", 10, "-o", tmp_path / "m")
     assert "100 rows, 4 columns, 3 classes" in fitted.stderr
-    assert "columns are taken to count from 1" in fitted.stderr
+    assert "column indices are taken to start at 1" in fitted.stderr
     assert (
         run("predict", tmp_path / "m", tmp_path / "test").output
         == run("predict", iris / "model", iris / "test.svm").output

@@ -43,12 +43,12 @@ def test_numbers_of_classes_stay_whole_and_rows_for_a_model_may_lack_them(tmp_pa
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (COLUMNS, r"column 'kind': string where numbers belong\. If it holds the labels, say --label 'kind'"),
+        (COLUMNS, r"column 'kind': expected numbers, got string\. If it holds the labels, use --label 'kind'"),
         ({"kind": ["fox", "hen"], "a": [1.0, None]}, "row 2, column 'a': a value is missing"),
         ({"kind": ["fox", "hen"], "a": [1.0, np.inf]}, "row 2, column 'a'"),
         ({"kind": ["fox", None], "a": [1.0, 2.0]}, "a row without a label"),
-        ({"kind": ["fox", "hen"]}, "one column, the label"),
-        ({"kind": pa.array([], pa.string()), "a": pa.array([], pa.float64())}, "holds no rows"),
+        ({"kind": ["fox", "hen"]}, "a single column, the labels"),
+        ({"kind": pa.array([], pa.string()), "a": pa.array([], pa.float64())}, "contains no rows"),
         ({"a": [1.5, 2.5], "b": [1.0, 2.0]}, "which column holds the labels"),
     ],
 )
@@ -69,7 +69,7 @@ def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monk
     path = written(tmp_path, {"kind": np.zeros(100_000, dtype=np.int64), "a": np.zeros(100_000)})
     assert read_rows(path, RowFormat()).X.shape == (100_000, 1)
     monkeypatch.setattr(parquet_rows, "ALWAYS_READ", 2**16)
-    with pytest.raises(RowFileError, match="unpacks to more than 200 times its size"):
+    with pytest.raises(RowFileError, match="decompresses to more than 200 times its size"):
         read_rows(path, RowFormat())
 
 

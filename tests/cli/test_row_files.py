@@ -64,7 +64,7 @@ def test_the_label_may_be_a_column_by_its_number(tmp_path, label, place, header)
 
 @pytest.mark.parametrize("label", ["0", "4", "-4"])
 def test_the_number_of_a_column_must_be_one_of_them(tmp_path, label):
-    with pytest.raises(RowFileError, match=rf"has 3 columns\. Got --label {label}; columns count from 1"):
+    with pytest.raises(RowFileError, match=rf"has 3 columns\. Got --label {label}; columns are numbered from 1"):
         read_rows(written(tmp_path, "rows.csv", "3,2,-1\n5,1,4\n"), RowFormat(label=label))
 
 
@@ -73,7 +73,7 @@ def test_the_number_of_a_column_must_be_one_of_them(tmp_path, label):
 def test_a_first_column_that_looks_like_a_feature_is_not_guessed_to_be_the_label(tmp_path, header, first):
     lines = [f"{first.format(i)},2.5,{i % 3}\n" for i in range(60)]
     path = written(tmp_path, "rows.csv", header + "".join(lines))
-    with pytest.raises(RowFileError, match=r"has 60 different numbers.*--label -1 for the last one"):
+    with pytest.raises(RowFileError, match=r"has 60 different numbers.*--label -1 for the last column"):
         read_rows(path, RowFormat())
     assert sorted(set(read_rows(path, RowFormat(label="-1")).labels.tolist())) == [0, 1, 2]
     assert len(set(read_rows(path, RowFormat(label="1")).labels.tolist())) == 60
@@ -88,7 +88,7 @@ def test_whole_numbers_with_few_values_are_labels_without_asking(tmp_path):
 @pytest.mark.parametrize("header", ["", "length,width,kind\n"])
 def test_a_column_of_words_is_proposed_for_the_label(tmp_path, header):
     path = written(tmp_path, "rows.csv", header + "1.5,2,fox\n3.5,4,hen\n")
-    with pytest.raises(RowFileError, match=r"olumn.* holds the labels, say --label 3;"):
+    with pytest.raises(RowFileError, match=r"olumn.* holds the labels, use --label 3;"):
         read_rows(path, RowFormat())
     assert read_rows(path, RowFormat(label="3")).labels.tolist() == ["fox", "hen"]
 
@@ -140,7 +140,7 @@ def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monk
     fits = read_rows(written(tmp_path, name + ending, 1000 * row), RowFormat())
     assert fits.X.shape == (1000, 2)
     for bomb in (100_000 * row, 3_000_000 * " "):
-        with pytest.raises(RowFileError, match="unpacks to more than 200 times its size"):
+        with pytest.raises(RowFileError, match="decompresses to more than 200 times its size"):
             read_rows(written(tmp_path, name + ending, bomb), RowFormat())
 
 
@@ -157,7 +157,7 @@ def test_a_csv_file_takes_little_more_memory_than_its_numbers(tmp_path):
 
 
 def test_an_option_for_the_other_kind_of_file_is_refused(tmp_path):
-    with pytest.raises(RowFileError, match=r"--label names a column of a CSV or Parquet file.*--format csv"):
+    with pytest.raises(RowFileError, match=r"--label is for CSV and Parquet files.*--format csv"):
         read_rows(written(tmp_path, "rows", "1 1:2\n"), RowFormat(label="kind"))
     with pytest.raises(RowFileError, match="--one-based is for svmlight"):
         read_rows(written(tmp_path, "rows.csv", CSV), RowFormat(one_based=True))
@@ -206,7 +206,7 @@ def test_columns_of_rows_for_a_model_count_as_in_the_fit(tmp_path):
     from_1, from_0 = (RowFormat(fitted=FittedFormat("svmlight", one_based=is_so)) for is_so in (True, False))
     np.testing.assert_array_equal(read_rows(path, from_1, 3).X, [[0.0, 6.0, 0.0]])
     np.testing.assert_array_equal(read_rows(path, from_0, 3).X, [[0.0, 0.0, 6.0]])
-    with pytest.raises(RowFileError, match=r"has a column 0.*or say --zero-based"):
+    with pytest.raises(RowFileError, match=r"has a column 0.*or use --zero-based"):
         read_rows(written(tmp_path, "zero", "1 0:5\n"), from_1, 3)
     # Nothing is known of the fit of a model that Python has saved.
     np.testing.assert_array_equal(read_rows(written(tmp_path, "full", "1 1:5 3:6\n"), RowFormat(), 3).X, [[5, 0, 6]])
@@ -218,7 +218,7 @@ def test_csv_for_a_model_may_have_labels_or_not(tmp_path):
     without = read_rows(written(tmp_path, "b.csv", "1,2\n3.5,-4\n"), RowFormat(), 2)
     np.testing.assert_array_equal(with_labels.X, without.X)
     assert without.labels is None
-    with pytest.raises(RowFileError, match=r"has 3 columns\. The model wants 5"):
+    with pytest.raises(RowFileError, match=r"has 3 columns\. The model expects 5"):
         read_rows(tmp_path / "a.csv", RowFormat(), 5)
 
 
@@ -226,29 +226,29 @@ def test_csv_for_a_model_may_have_labels_or_not(tmp_path):
     ("name", "content", "message"),
     [
         ("rows.csv", "", "is empty"),
-        ("rows.csv", "\n\n", "holds no rows"),
-        ("rows.csv", "kind,a,b\n", "holds no rows"),
+        ("rows.csv", "\n\n", "contains no rows"),
+        ("rows.csv", "kind,a,b\n", "contains no rows"),
         ("rows.csv", "fox,1,2\nhen,3\n", "line 2: 2 cells where the first line has 3"),
-        ("rows.csv", "fox,1,2\nhen,,4\n", "line 2, column 2: an empty cell"),
-        ("rows.csv", "fox,,2\nhen,3,4\n", "line 1: '' stands among numbers.*--label"),
-        ("rows.csv", "fox,1,2\nhen,3,1_0\n", "line 2, column 3: '1_0'"),
-        ("rows.csv", "fox,1,2\nhen,3,nan\n", "line 2, column 3: 'nan' where a finite number belongs"),
-        ("rows.csv", "fox,1,2\nhen,3,1e999\n", "line 2, column 3: '1e999'"),
-        ("rows.csv", "fox,1,2\nhen,3,four\n", "line 2, column 3: 'four'"),
+        ("rows.csv", "fox,1,2\nhen,,4\n", "line 2, column 2: the cell is empty"),
+        ("rows.csv", "fox,,2\nhen,3,4\n", "line 1: '' is not a number.*--label"),
+        ("rows.csv", "fox,1,2\nhen,3,1_0\n", "line 2, column 3: expected a finite number, got '1_0'"),
+        ("rows.csv", "fox,1,2\nhen,3,nan\n", "line 2, column 3: expected a finite number, got 'nan'"),
+        ("rows.csv", "fox,1,2\nhen,3,1e999\n", "line 2, column 3: expected a finite number, got '1e999'"),
+        ("rows.csv", "fox,1,2\nhen,3,four\n", "line 2, column 3: expected a finite number, got 'four'"),
         ("rows.csv", "fox,1,2\n,3,4\n", "a row without a label"),
-        ("rows.csv", "fox\nhen\n", "one column, the label"),
+        ("rows.csv", "fox\nhen\n", "a single column, the labels"),
         ("rows.csv", b"fox,1\nh\xffn,2\n", "could not be read as csv"),
         ("rows.csv", "fox,1\nh\0n,2\n", "NUL"),
         ("rows.csv", 'fox,1\n"hen,2\n', "could not be read as csv"),
-        ("rows.csv.gz", b"", "holds no rows"),
+        ("rows.csv.gz", b"", "contains no rows"),
         ("rows", "", "is empty"),
-        ("rows", "# nothing\n", "holds no rows"),
+        ("rows", "# nothing\n", "contains no rows"),
         ("rows", "1 2:x\n", "could not be read as svmlight"),
         ("rows", "fox 1:2\n", "could not be read as svmlight"),
         ("rows", "1 -3:2\n", "could not be read as svmlight"),
         ("rows", "1 3:2 2:1\n", "could not be read as svmlight"),
         ("rows", "1 99999999999999:2\n", "could not be read as svmlight|column 99999999999999"),
-        ("rows", f"1 0:1 {MOST_COLUMNS}:2\n", "Number the columns anew"),
+        ("rows", f"1 0:1 {MOST_COLUMNS}:2\n", "Renumber the columns"),
     ],
 )
 def test_a_file_that_holds_no_rows_is_refused_with_a_reason(tmp_path, name, content, message):

@@ -1,4 +1,4 @@
-"""Rows from CSV files, with a line of names or without."""
+"""Rows from CSV files, with or without a header row."""
 
 import csv
 import io
@@ -11,9 +11,9 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat, Rows, is_number, labels_of
+from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat, Rows, is_number
 
-# Every cell of a line of text is an object of Python's for a while; far fewer make a line absurd.
+# Each cell is a Python object for a while, so that an absurdly long line would fill the memory.
 MOST_CSV_COLUMNS, LONGEST_LINE = 2**20, 2**25
 DELIMITERS = ",;\t"
 
@@ -23,14 +23,14 @@ def read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | No
     lines = _lines(io.TextIOWrapper(stream, encoding="utf-8-sig", newline=""), path)
     number, first = next(lines, (0, []))
     if not first:
-        raise RowFileError(f"{path} holds no rows.")
+        raise RowFileError(f"{path} contains no rows.")
     place = how.place_of_label(path, first, n_features)
     if len(first) == 1 and place is not None:
-        raise RowFileError(f"{path} has one column, the label, and nothing to tell it from.")
+        raise RowFileError(f"{path} has a single column, the labels, and no features.")
     has_header = _is_header(path, how, first, place)
     if not has_header:
         lines = itertools.chain([(number, first)], lines)
-    # Numbers as they are read: cells of text take several times the memory of the file.
+    # Convert at once: cells of text take several times the memory of the file.
     values, labels, numbers = array("d"), [], array("q")
     for number, cells in lines:
         if len(cells) != len(first):
@@ -45,15 +45,8 @@ def read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | No
         return Rows(X, None, FittedFormat("csv"))
     if place is not None and _names_the_labels(labels):
         X, labels, has_header = X[1:], labels[1:], True
-    names = tuple(name for j, name in enumerate(first) if j != place)
-    # Names that say nothing, or the same twice, cannot put columns in order.
-    is_named = has_header and all(names) and len(set(names)) == len(names)
-    if place is None:
-        return Rows(X, None, FittedFormat("csv"), names if is_named else None)
-    how.check_guess(path, labels, n_features)
-    # A name that is a number could be taken for one of a row in the next file.
-    label = first[place] if has_header and not is_number(first[place]) else None
-    return Rows(X, labels_of(path, labels), FittedFormat("csv", label, place), names if is_named else None)
+    found = None if place is None else how.labels(path, labels, n_features)
+    return Rows.of_table("csv", X, found, place, first if has_header else None)
 
 
 def _lines(stream: IO[str], path: Path) -> Iterator[tuple[int, list[str]]]:
@@ -68,40 +61,40 @@ def _lines(stream: IO[str], path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _short_lines(stream: IO[str], path: Path) -> Iterator[str]:
-    """Yield lines that are no longer, and have no more cells, than rows have."""
+    """Yield lines, up to a length and a number of cells that rows may have."""
     while line := stream.readline(LONGEST_LINE):
         if len(line) == LONGEST_LINE or max(map(line.count, DELIMITERS)) >= MOST_CSV_COLUMNS:
             raise RowFileError(
-                f"{path} has a line of more than {MOST_CSV_COLUMNS} cells or {LONGEST_LINE} characters. Rows that wide "
-                "are mostly zero: write them in svmlight format."
+                f"{path} has a line of more than {MOST_CSV_COLUMNS} cells or {LONGEST_LINE} characters. Use the "
+                "svmlight format for rows that wide, which are mostly zero."
             )
         yield line
 
 
 def _is_header(path: Path, how: RowFormat, first: Sequence[str], place: int | None) -> bool:
-    """Tell whether the first line has names; where it has both names and numbers nobody can."""
+    """Return whether the first line is a header row; refuse to guess if it has both names and numbers."""
     are_numbers = [is_number(cell) for j, cell in enumerate(first) if j != place]
     if not any(are_numbers) or (place is not None and first[place] in how.label_names):
         return True
     if not all(are_numbers):
         column, name = next((j, cell) for j, cell in enumerate(first, 1) if j - 1 != place and not is_number(cell))
         raise RowFileError(
-            f"{path}, line 1: {name[:40]!r} stands among numbers. If column {column} holds the labels, say --label "
-            f"{column}; if this is a line of names, give the name of the labels' column: --label NAME; if it is a row, "
-            "fill in or drop such values."
+            f"{path}, line 1: {name[:40]!r} is not a number, but other cells are. If column {column} holds the labels, "
+            f"use --label {column}; if this is a header row, give the name of the label column: --label NAME; if it is "
+            "a row, fill in or drop such values."
         )
     return False
 
 
 def _names_the_labels(labels: Sequence[str]) -> bool:
-    """Tell whether the first cell is the column's name: the only one that is no number, above numbers for names."""
+    """Return whether the first cell is the name of the column: the only one that is not a number."""
     return len(labels) > 1 and not is_number(labels[0]) and all(is_number(label) for label in labels[1:])
 
 
 def _numbers(
     path: Path, number: int, cells: Sequence[str], place: int | None, *, asks: bool
 ) -> npt.NDArray[np.float64]:
-    """Return the numbers of a line; with ``asks`` the label may be in another column."""
+    """Return the numbers of a line; ``asks`` is whether the label column was only guessed."""
     try:
         values = np.array([float(cell) for cell in cells])
         is_sound = bool(np.isfinite(values).all()) and "_" not in "".join(cells)
@@ -111,8 +104,8 @@ def _numbers(
         return values
     j = next(j for j, cell in enumerate(cells) if not (is_number(cell) and np.isfinite(float(cell))))
     column = j + 1 if place is None or j < place else j + 2
-    what = f"{cells[j][:40]!r} where a finite number belongs" if cells[j] else "an empty cell"
+    what = f"expected a finite number, got {cells[j][:40]!r}" if cells[j] else "the cell is empty"
     advice = "Fill in or drop such values."
     if asks and not is_number(cells[j]) and cells[j]:
-        advice = f"If this column holds the labels, say --label {column}; otherwise fill in or drop such values."
+        advice = f"If this column holds the labels, use --label {column}; otherwise fill in or drop such values."
     raise RowFileError(f"{path}, line {number}, column {column}: {what}. {advice}")

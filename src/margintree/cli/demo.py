@@ -1,4 +1,4 @@
-"""``margintree demo``: digits, a tree, and how it compares."""
+"""``margintree demo``: a tree over the digits, and a comparison with other methods."""
 
 import time
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from margintree.estimators.margin_tree import MarginTreeClassifier
 
-# A usual value for pixels scaled to [0, 1]; the comparison is about structure, not about tuning.
+# A usual value for pixels scaled to [0, 1]; nothing is tuned.
 C = 10.0
 
 
@@ -37,7 +37,7 @@ def compare(seed: int) -> tuple[list[Outcome], MarginTreeClassifier]:
     X_train, X_test, y_train, y_test = train_test_split(X / 16.0, y, test_size=0.5, random_state=seed, stratify=y)
     outcomes: list[Outcome] = []
     for kernel in ("linear", "rbf"):
-        # liblinear's squared hinge has no 1/2: half of our C is the same problem.
+        # liblinear's squared hinge loss has no factor 1/2: half of our C is the same problem.
         one_vs_rest: BaseEstimator = LinearSVC(C=C / 2, random_state=seed)
         if kernel == "rbf":
             one_vs_rest = OneVsRestClassifier(SVC(kernel="rbf", C=C))
@@ -58,7 +58,7 @@ def compare(seed: int) -> tuple[list[Outcome], MarginTreeClassifier]:
 
 
 def _greedy_tree(kernel: str, split: str, seed: int) -> MarginTreeClassifier:
-    """Return a tree that is walked as in the paper: what it says is up to its structure alone."""
+    """Return a tree with the walk of the paper, whose predictions depend on the structure alone."""
     return MarginTreeClassifier(kernel, C=C, split=split, walk="greedy", calibration_folds=0, random_state=seed)
 
 
@@ -66,12 +66,12 @@ def run_demo(seed: int) -> None:
     """Print the tree and the comparison."""
     console = Console()
     console.print("Fitting 898 digits (8 x 8 pixels, 10 classes); the first fit compiles, which may take a minute.")
-    # A small fit first, so that no method's time is that of the compiler.
+    # Compile before anything is timed.
     X, y = load_digits(return_X_y=True)
     for kernel, split in product(("linear", "rbf"), ("best_first", "random")):
         MarginTreeClassifier(kernel, split=split, random_state=seed).fit(X[:200], y[:200]).predict(X[:10])
     outcomes, model = compare(seed)
-    console.print("\n[bold]The class tree[/bold] (rbf kernel): digits that look alike stay together until late.\n")
+    console.print("\n[bold]The class tree[/bold] (rbf kernel): similar digits are separated late.\n")
     console.print(model.tree_.to_text([f"digit {c}" for c in model.classes_]), highlight=False, markup=False)
     table = Table(title="\n899 test digits", title_justify="left")
     table.add_column("method")

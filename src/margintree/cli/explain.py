@@ -1,11 +1,12 @@
-"""``margintree explain``: why a model gives one row of a file its class."""
+"""``margintree explain``: why a row of a file is given its class."""
 
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from margintree.cli.model_rows import NameFiles, RowModel
+from margintree.cli.model_rows import RowModel
+from margintree.cli.options import NameOptions
 from margintree.cli.reporting import reported, terminal
 from margintree.cli.row_format import RowFileError, RowFormat
 from margintree.inspection import explain
@@ -18,19 +19,19 @@ def run_explain(
     row: int,
     *,
     how: RowFormat,
-    names: NameFiles,
+    names: NameOptions,
     n_features: int,
     as_json: bool,
     plot: Path | None,
 ) -> None:
-    """Print the explanation of a row, counted from 1, and draw it where a picture is asked for."""
+    """Print the explanation of a row, numbered from 1, and draw it if ``plot`` is given."""
     with reported(terminal()):
         if plot is not None:
             check_writable(plot)
         fitted = RowModel(model, names=names)
         rows = fitted.read(data, how)
         if row > rows.X.shape[0]:
-            raise RowFileError(f"{data} has {rows.X.shape[0]} rows. Got --row {row}; rows count from 1.")
+            raise RowFileError(f"{data} has {rows.X.shape[0]} rows. Got --row {row}; rows are numbered from 1.")
         explanation = explain(
             fitted.estimator,
             rows.X[[row - 1]],
@@ -50,6 +51,6 @@ def _write_picture(explanation: Any, path: Path) -> None:
     figure = explanation.plot()
     kind = path.suffix.removeprefix(".").lower() or "png"
     if kind not in figure.canvas.get_supported_filetypes():
-        raise ValueError(f"--plot cannot write the kind of file that {path} ends in. Use .png, .svg or .pdf.")
+        raise ValueError(f"--plot cannot write the format of {path}. Use .png, .svg or .pdf.")
     with replacing(path) as unfinished:
         figure.savefig(unfinished, format=kind)

@@ -18,7 +18,7 @@ from margintree.storage import check_writable, replacing
 def run_predict(
     model: Path, data: Path, output: Path | None, *, how: RowFormat, top_k: int | None, proba: bool, jobs: int | None
 ) -> None:
-    """Write a line per row: its label, its best labels, or the probabilities of all."""
+    """Write one line per row: its label, its most probable labels, or the probabilities of all classes."""
     console = terminal()
     with reported(console):
         if output is not None:
@@ -30,7 +30,7 @@ def run_predict(
         rows = fitted.read(data, how)
         lines = _lines(estimator, rows.X, top_k, proba)
         if output is None:
-            # A label that the terminal cannot show must not end the output.
+            # A label that the terminal cannot encode must not end the output.
             if hasattr(sys.stdout, "reconfigure"):
                 sys.stdout.reconfigure(errors="backslashreplace")
             _write(sys.stdout, lines)
@@ -46,14 +46,14 @@ def run_predict(
 
 
 def _lines(estimator: Any, X: Any, top_k: int | None, proba: bool) -> list[list[Any]]:
-    """Return the cells of each line; rankings and probabilities have a line of names first."""
+    """Return the cells of each line; rankings and probabilities have a header row."""
     if top_k is None and not proba:
         return [[label] for label in estimator.predict(X).tolist()]
     wanted = "predict_proba" if proba else "predict_top_k"
     if not hasattr(estimator, wanted):
         raise ValueError(
-            f"This {type(estimator).__name__} has no {'probabilities' if proba else 'ranking'}. Leave "
-            f"{'--proba' if proba else '--top-k'} out, or fit a model with probabilities: margintree fit."
+            f"{type(estimator).__name__} has no method {wanted}. Leave {'--proba' if proba else '--top-k'} out, or fit "
+            "a model with probabilities: margintree fit."
         )
     if proba:
         return [estimator.classes_.tolist(), *_rounded(estimator.predict_proba(X))]

@@ -1,6 +1,6 @@
-"""What every command does with what goes wrong: one message, no traceback, an exit code that scripts can use.
+"""How commands report errors: one message, no traceback, and an exit code for scripts.
 
-0 is success, 1 data or a model that cannot be used, 2 a command line that makes no sense, 130 Ctrl-C.
+0 is success, 1 a model or rows that cannot be used, 2 a wrong command line, 130 Ctrl-C.
 """
 
 import warnings
@@ -17,29 +17,29 @@ INTERRUPTED = 130
 
 
 def terminal() -> Console:
-    """Return where messages go: standard error, so that standard output holds nothing but results."""
+    """Return the console for messages: standard error, so that standard output has only results."""
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def printable(text: str) -> str:
-    """Return a text with its control characters spelled out: files must not steer the terminal that shows them."""
+    """Return a text with its control characters escaped: a file must not control the terminal that shows it."""
     return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
 
 
 def shown(text: object) -> str:
-    """Return a text, such as the name of a file, that a console shows as it is: neither escapes nor markup act."""
+    """Return a text, such as a file name, that the console shows literally, without escapes or markup."""
     return escape(printable(str(text)))
 
 
 @contextmanager
 def reported(console: Console) -> Iterator[None]:
-    """Turn errors of data, models and files into a message and exit code 1; print warnings as one line each."""
+    """Turn errors of rows, models and files into a message and exit code 1, and print each warning as one line."""
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: console.print(f"[yellow]Warning[/yellow]: {shown(message)}")
         try:
             yield
         except BrokenPipeError:
-            # Whoever reads our output has had enough of it.
+            # The reader of our output has closed it, as head does.
             raise typer.Exit(BAD_INPUT) from None
         except (ValueError, TypeError, OSError, AttributeError, MemoryError) as error:
             console.print(f"[red]Error[/red]: {escape(_message(error))}")

@@ -1,4 +1,4 @@
-"""``margintree reproduce``: section 4 of the paper, run and written up."""
+"""``margintree reproduce``: the experiment of the paper, section 4."""
 
 import os
 import time
@@ -21,7 +21,7 @@ from margintree.experiments.results import Results, ResultsError, Row
 from margintree.experiments.summary import setting_title
 
 SECONDS_BETWEEN_LOG_LINES = 30.0
-# Shown in the terminal; the page has all tables.
+# Tables to print; the page has all of them.
 SHOWN_TABLES = {"accuracy_paper", "ranks_paper", "accuracy_users", "ranks_users", "cost_evaluations", "failures"}
 
 
@@ -33,7 +33,7 @@ def run_reproduce(
     only_sets: Sequence[str],
     n_workers: int | None,
 ) -> None:
-    """Run what is missing, then print and write the report."""
+    """Run the missing jobs, then print and write the report."""
     console = Console()
     if full is None:
         full = "MARGINTREE_DATA" in os.environ
@@ -48,23 +48,23 @@ def run_reproduce(
         console.print(f"[red]{type(error).__name__}[/red]: {shown(error)}", highlight=False, soft_wrap=True)
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
-        console.print(f"\nStopped. What is done is kept in {shown(directory)}; the same command goes on from there.")
+        console.print(f"\nStopped. Finished jobs are saved in {shown(directory)}; the same command resumes the run.")
         raise typer.Exit(130) from None
     _show(console, report)
     console.print(
         f"\nThe page: {shown(written[0])} ({len(written)} files in {shown(directory)})", highlight=False, soft_wrap=True
     )
     if results.failed:
-        console.print(f"[red]{len(results.failed)} jobs failed[/red]; run the same command to try them again.")
+        console.print(f"[red]{len(results.failed)} jobs failed[/red]; run the same command to retry them.")
         raise typer.Exit(1)
 
 
 def _run(console: Console, plan: Plan, directory: Path, n_workers: int) -> Results:
-    """Run the plan with a line that shows how far it is."""
+    """Run the plan and show its progress."""
     console.print(
         f"{len(plan.cells)} cells of Table 2 ({len(plan.methods)} methods), {n_workers} processes, results in "
-        f"{shown(directory)}. Stop at any time; the same command goes on from there. The first run compiles for a "
-        "minute.",
+        f"{shown(directory)}. You can stop at any time; the same command resumes the run. The first run compiles "
+        "for a minute.",
         highlight=False,
         soft_wrap=True,
     )
@@ -72,14 +72,16 @@ def _run(console: Console, plan: Plan, directory: Path, n_workers: int) -> Resul
 
     def fetch(names: set[str]) -> None:
         for name, problem in download(sorted(names)).items():
-            console.print(f"[yellow]{name} cannot be had[/yellow]: {shown(problem)}", highlight=False, soft_wrap=True)
+            console.print(
+                f"[yellow]{name} is not available[/yellow]: {shown(problem)}", highlight=False, soft_wrap=True
+            )
 
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         return runner.run(plan, directory, n_workers=n_workers, on_result=_Watcher(bar), on_start=fetch)
 
 
 class _Watcher:
-    """Shows how far a run is: on a moving line, or in a log by a line now and then."""
+    """Shows progress: a progress bar in a terminal, else a line every half minute."""
 
     def __init__(self, bar: Progress) -> None:
         self.bar = bar

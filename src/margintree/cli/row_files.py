@@ -22,14 +22,14 @@ from margintree.cli.row_format import KINDS, STANDARD_INPUT, FittedFormat, RowFi
 
 # Solvers have arrays as long as the rows are wide, so one absurd column number would take all memory.
 MOST_COLUMNS = 2**24
-# Sparse rows of which this part is stored are handled faster as dense ones.
+# Sparse rows with at least this share of nonzeros are faster as dense ones.
 DENSE_SHARE = 0.3
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
-# Rows are rarely packed by more than a factor of fifty. A file that unpacks to more than this, and to more than a few
-# megabytes, is made to fill the memory.
+# Rows rarely compress by more than a factor of fifty. A file that decompresses to more than this factor, and to more
+# than a few megabytes, is a decompression bomb.
 LARGEST_EXPANSION = 200
 ALWAYS_UNPACKED = 2**26
-# What the readers of numbers and of compressed files raise for content that they cannot make sense of.
+# What the parsers and decompressors raise for invalid content.
 BAD_CONTENT = (ValueError, EOFError, OverflowError, zlib.error, gzip.BadGzipFile, csv.Error)
 LONGEST_REASON = 200
 
@@ -37,8 +37,8 @@ LONGEST_REASON = 200
 def read_rows(path: Path, how: RowFormat, n_features: int | None = None) -> Rows:
     """Return the rows of a file, as wide as ``n_features`` where that is given.
 
-    Sparse rows may be narrower or wider: what they leave out is zero, and columns that a model does not know are left
-    out. A CSV file may then do without labels.
+    Sparse rows may then be narrower or wider: missing columns are zero, and columns that the model does not know are
+    ignored. A CSV file may then have no labels.
     """
     how = replace(how, name=how.kind(path))
     if path == STANDARD_INPUT:
@@ -56,38 +56,38 @@ def read_rows(path: Path, how: RowFormat, n_features: int | None = None) -> Rows
     except RowFileError:
         raise
     except OSError as error:
-        # gzip and bz2 complain of damaged content without a number.
+        # gzip and bz2 raise an OSError without a number for damaged content.
         if error.errno is not None:
             raise
         raise _unreadable(path, how, error) from error
     except BAD_CONTENT as error:
         raise _unreadable(path, how, error) from error
     if rows.X.shape[0] == 0:
-        raise RowFileError(f"{path} holds no rows.")
+        raise RowFileError(f"{path} contains no rows.")
     return rows
 
 
 def _check_options(path: Path, how: RowFormat) -> None:
-    """Refuse an option that would be passed over in silence."""
+    """Refuse an option that would be ignored."""
     if how.label is not None and how.name == "svmlight":
         raise RowFileError(
-            f"--label names a column of a CSV or Parquet file, and {path} is read as svmlight. Say --format csv."
+            f"--label is for CSV and Parquet files, and {path} is read as svmlight. Use --format csv if it is CSV."
         )
     if how.one_based is not None and how.name != "svmlight":
         option = "--one-based" if how.one_based else "--zero-based"
-        raise RowFileError(f"{option} is for svmlight columns, and {path} is read as {how.name}. Leave it out.")
+        raise RowFileError(f"{option} is for svmlight files, and {path} is read as {how.name}. Leave the option out.")
 
 
 def _unreadable(path: Path, how: RowFormat, error: Exception) -> RowFileError:
     others = " or ".join(f"--format {kind}" for kind in KINDS if kind != how.name)
     return RowFileError(
         f"{path} could not be read as {how.name}: {str(error)[:LONGEST_REASON] or type(error).__name__}. "
-        f"If it is another kind of file, say so with {others}."
+        f"If it has another format, use {others}."
     )
 
 
 class _Bounded(io.RawIOBase):
-    """What a compressed file holds, as long as that is in proportion to the file."""
+    """The content of a compressed file, up to a size in proportion to the file."""
 
     def __init__(self, stream: IO[bytes], path: Path) -> None:
         self._stream, self._path = stream, path
@@ -101,8 +101,8 @@ class _Bounded(io.RawIOBase):
         self._left -= len(content)
         if self._left < 0:
             raise RowFileError(
-                f"{self._path} unpacks to more than {LARGEST_EXPANSION} times its size, as a file does that is made "
-                "to fill the memory. If you trust it, unpack it yourself."
+                f"{self._path} decompresses to more than {LARGEST_EXPANSION} times its size, like a decompression "
+                "bomb. If you trust it, decompress it first."
             )
         buffer[: len(content)] = content
         return len(content)
@@ -127,7 +127,7 @@ def _read_svmlight(stream: IO[bytes], path: Path, how: RowFormat, n_features: in
         X.resize((X.shape[0], n_features))
     elif X.shape[1] > MOST_COLUMNS:
         raise RowFileError(
-            f"{path} has a column {X.shape[1] - 1}; up to {MOST_COLUMNS} columns are taken. Number the columns anew."
+            f"{path} has a column {X.shape[1] - 1}; at most {MOST_COLUMNS} columns are supported. Renumber the columns."
         )
     if X.nnz >= DENSE_SHARE * X.shape[0] * X.shape[1]:
         X = X.toarray()
@@ -136,19 +136,19 @@ def _read_svmlight(stream: IO[bytes], path: Path, how: RowFormat, n_features: in
 
 
 def _counts_from_one(X: Any, path: Path, how: RowFormat, n_features: int | None) -> bool:
-    """Tell whether columns count from 1: as the user says, as in the fit, or as the file itself looks."""
+    """Return whether column indices start at 1: as given, as in the fit, or as the file suggests."""
     has_column_0 = X.nnz > 0 and X.indices.min() == 0
     if how.one_based is None and (how.fitted is None or how.fitted.kind != "svmlight"):
-        # Of the rows for a model only those that just fit are known to be so: others may leave column 0 out.
+        # Rows for a model start at 1 only if that gives the right width: others may just have no value in column 0.
         return X.nnz > 0 and not has_column_0 and n_features in (None, X.shape[1] - 1)
     if how.one_based is not None:
         one_based, advice = how.one_based, "Leave --one-based out."
     else:
         assert how.fitted is not None
         one_based = how.fitted.one_based
-        advice = "Those of the model were fitted to columns that do: number them in the same way, or say --zero-based."
+        advice = "The model was fitted on indices that do: number the columns in the same way, or use --zero-based."
     if one_based and has_column_0:
-        raise RowFileError(f"{path} has a column 0, so its columns do not count from 1. {advice}")
+        raise RowFileError(f"{path} has a column 0, so its column indices do not start at 1. {advice}")
     return one_based
 
 

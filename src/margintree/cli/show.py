@@ -1,4 +1,4 @@
-"""``margintree show``: what is in a model file."""
+"""``margintree show``: the contents of a model file."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from margintree.cli.model_rows import NameFiles, RowModel, read_names
+from margintree.cli.model_rows import RowModel, read_names
+from margintree.cli.options import NameOptions
 from margintree.cli.reporting import printable, reported, shown, terminal
 from margintree.cli.row_format import RowFormat, Rows
 from margintree.inspection.page import export_html
@@ -17,7 +18,7 @@ LONGEST_VALUE = 60
 
 
 def run_show(model: Path, *, depth: int | None, verify: bool, class_names: Path | None) -> None:
-    """Print the estimator, its sizes, and its tree where it has one."""
+    """Print the estimator, its sizes, and its tree if it has one."""
     with reported(terminal()):
         estimator = load_model(model, verify=verify)
         if hasattr(sys.stdout, "reconfigure"):
@@ -35,9 +36,9 @@ def run_show(model: Path, *, depth: int | None, verify: bool, class_names: Path 
 
 
 def run_show_page(
-    model: Path, page: Path, data: Path | None, *, how: RowFormat, names: NameFiles, verify: bool
+    model: Path, page: Path, data: Path | None, *, how: RowFormat, names: NameOptions, verify: bool
 ) -> None:
-    """Write an interactive page of the tree, with the rows of a file where one is given."""
+    """Write an interactive page of the tree, with the rows of a file if one is given."""
     console = terminal()
     with reported(console):
         check_writable(page)
@@ -52,7 +53,7 @@ def run_show_page(
 
 
 def _labels(estimator: Any, rows: Rows) -> Any:
-    """Return the labels of a file as the model knows them: 3 and "3" are the same in a file."""
+    """Return the labels of a file with the types that the model knows: 3 and "3" are the same in a file."""
     if rows.labels is None:
         return None
     known = {str(label): label for label in estimator.classes_.tolist()}
@@ -67,7 +68,7 @@ def _facts(model: Path, estimator: Any) -> list[tuple[str, str]]:
     facts = [
         ("file", f"{model} ({model.stat().st_size:,} bytes)"),
         ("estimator", type(estimator).__name__),
-        ("parameters", ", ".join(f"{n}={_short(v)}" for n, v in sorted(changed.items())) or "all as by default"),
+        ("parameters", ", ".join(f"{n}={_short(v)}" for n, v in sorted(changed.items())) or "all defaults"),
         ("features", f"{estimator.n_features_in_:,}"),
         ("classes", f"{len(estimator.classes_):,}: {labels}{', ...' if len(estimator.classes_) > 10 else ''}"),
     ]
