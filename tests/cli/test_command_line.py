@@ -6,9 +6,10 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from margintree import __version__
+from margintree import MarginTreeClassifier, __version__
 from margintree.cli.app import app
 from margintree.cli.demo import compare
+from margintree.cli.options import ModelOptions
 
 
 def margintree(*arguments):
@@ -24,6 +25,12 @@ def test_help_lists_the_commands():
     done = margintree("--help")
     assert done.returncode == 0
     assert "demo" in done.stdout
+
+
+def test_a_fit_without_options_has_the_defaults_of_the_estimator():
+    defaults = MarginTreeClassifier().get_params()
+    given = ModelOptions().parameters
+    assert given == {name: defaults[name] for name in given} | {"random_state": 0}
 
 
 def test_an_unknown_command_ends_with_usage_and_no_traceback():

@@ -62,7 +62,7 @@ def test_labels_that_the_model_does_not_know_are_one_message_and_no_page(directo
     (tmp_path / "rows.csv").write_text("7,1,2,3,4\n")
     done = run("show", directory / "model", "--html", tmp_path / "p.html", "--rows", tmp_path / "rows.csv")
     assert done.exit_code == 1
-    assert "not fitted with" in done.output
+    assert "the model was fitted with" in done.output
     assert not (tmp_path / "p.html").exists()
 
 

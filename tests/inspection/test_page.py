@@ -15,6 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
 from margintree import (
+    ClassTree,
     ConditionalProbabilityTreeClassifier,
     FilterTreeClassifier,
     LabelTreeClassifier,
@@ -22,6 +23,7 @@ from margintree import (
     OneVsRestSVC,
 )
 from margintree.inspection import export_html
+from margintree.inspection.labels import one_line
 from margintree.inspection.page_rows import N_ROWS
 
 HOSTILE = [
@@ -226,7 +228,7 @@ def test_a_pipeline_of_one_step_and_steps_without_names_give_a_page(digits, tmp_
 def test_a_pipeline_that_is_not_fitted_or_has_no_tree_is_refused(tmp_path):
     with pytest.raises(NotFittedError):
         export_html(make_pipeline(TfidfVectorizer(), MarginTreeClassifier()), tmp_path / "page.html")
-    with pytest.raises(TypeError, match="TfidfVectorizer has none"):
+    with pytest.raises(TypeError, match="Got TfidfVectorizer"):
         export_html(make_pipeline(TfidfVectorizer()), tmp_path / "page.html")
 
 
@@ -242,7 +244,7 @@ def test_hostile_labels_and_names_stay_data(digits, tmp_path):
     assert not re.search(r"[<>&\u0080-\uffff]", data)
     assert text.count("</script>") == 2
     shown = data_of(page)["classes"]
-    assert set(shown) == {label.translate({10: "␊", 9: "␉", 27: "␛"}) for label in labels}
+    assert set(shown) == {one_line(label) for label in labels}
 
 
 def test_the_browser_is_told_to_run_this_program_only_and_to_ask_the_network_for_nothing(model, tmp_path):
@@ -259,20 +261,22 @@ def test_an_estimator_that_is_not_fitted_or_has_no_tree_is_refused(digits, tmp_p
     with pytest.raises(NotFittedError):
         export_html(MarginTreeClassifier(), tmp_path / "page.html")
     flat = OneVsRestSVC(random_state=0).fit(digits[0], digits[1])
-    with pytest.raises(TypeError, match="OneVsRestSVC has none"):
+    with pytest.raises(TypeError, match="Got OneVsRestSVC"):
         export_html(flat, tmp_path / "page.html")
+    with pytest.raises(TypeError, match="Got a ClassTree"):
+        export_html(ClassTree.from_nested((0, 1)), tmp_path / "page.html")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
         (lambda X, y: {"X": X[:, :5], "y": y}, "5 features"),
-        (lambda X, y: {"X": X, "y": y[:7]}, "300 rows and y has 7 labels"),
-        (lambda X, y: {"X": X, "y": y + 5}, r"labels that the model was not fitted with, the first being 1\d"),
-        (lambda X, y: {"X": X, "y": y.astype(str)}, "labels of the same type"),
+        (lambda X, y: {"X": X, "y": y[:7]}, "Got 300 and 7"),
+        (lambda X, y: {"X": X, "y": y + 5}, r"classes that the model was fitted with.*the first is 1\d"),
+        (lambda X, y: {"X": X, "y": y.astype(str)}, "of other classes or types; the first is '"),
         (lambda X, y: {"y": y}, "y was given without X"),
         (lambda X, y: {"feature_names": ["a", "b"]}, "each of the 64 features. Got 2 names"),
-        (lambda X, y: {"feature_names": "pixels"}, "Got the text 'pixels'"),
+        (lambda X, y: {"feature_names": "pixels"}, "Got the string 'pixels'"),
     ],
 )
 def test_what_does_not_fit_is_refused_and_an_earlier_page_stays(model, digits, tmp_path, change, message):

@@ -62,40 +62,40 @@ def first_names(names: Sequence[str], length: int = 40) -> str:
     return f"{', '.join(kept)}, …"
 
 
-def names_or_labels(names: Names | None, classes: Names) -> Names:
-    """Return the given names of the classes, or their labels where there are none."""
-    if names is not None and len(names) != len(classes):
-        raise ValueError(f"class_names must hold one name for each of the {len(classes)} classes. Got {len(names)}.")
-    return classes if names is None else names
-
-
 def checked_names(names: Names | None, classes: Names) -> list[str]:
     """Return one line of text for each class, from the given names or the labels themselves."""
-    return [one_line(name) for name in names_or_labels(names, classes)]
+    if names is not None and len(names) != len(classes):
+        raise ValueError(f"class_names must have one name for each of the {len(classes)} classes. Got {len(names)}.")
+    return [one_line(name) for name in (classes if names is None else names)]
 
 
-def feature_names_of(given: Any, fitted: Any, n_features: int) -> list[str]:
-    """Return a name for each feature: given ones, those of a vectorizer, those of the fit, or numbers.
-
-    Examples
-    --------
-    >>> feature_names_of(None, None, 2)
-    ['feature 0', 'feature 1']
-    """
+def feature_names_of(given: Any, estimator: Any) -> list[str] | None:
+    """Return the names of an estimator's features: given ones, those of a vectorizer, or those of the fit, if any."""
     if hasattr(given, "get_feature_names_out"):
         given = _names_out(given)
-    names = fitted if given is None else given
+    names = getattr(estimator, "feature_names_in_", None) if given is None else given
     if names is None:
-        return [f"feature {j}" for j in range(n_features)]
-    if len(names) != n_features:
-        raise ValueError(
-            f"feature_names must hold one name for each of the {n_features} features of the model. Got {len(names)}."
-        )
+        return None
+    n_features = int(estimator.n_features_in_)
+    if isinstance(names, str) or len(names) != n_features:
+        got = f"the string {names[:40]!r}" if isinstance(names, str) else f"{len(names)} names"
+        raise ValueError(f"feature_names must have one name for each of the {n_features} features. Got {got}.")
     return [one_line(name) for name in names]
 
 
+def feature_name(names: list[str] | None, feature: int) -> str:
+    """Return the name of a feature; without names, the one that scikit-learn makes up.
+
+    Examples
+    --------
+    >>> feature_name(None, 2)
+    'x2'
+    """
+    return f"x{feature}" if names is None else names[feature]
+
+
 def _names_out(transformer: Any) -> Any:
-    """Return the names of what a transformer puts out; None where a step of a pipeline has none."""
+    """Return the names of the output of a transformer; None if a step of a pipeline has none."""
     steps = [step for _, step in getattr(transformer, "steps", ())]
     if all(step in ("passthrough", None) or hasattr(step, "get_feature_names_out") for step in steps):
         return transformer.get_feature_names_out()

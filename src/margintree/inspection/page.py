@@ -14,11 +14,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from sklearn.pipeline import Pipeline, make_pipeline
-
 from margintree.inspection.labels import Names
-from margintree.inspection.page_data import checked_tree, tree_data
+from margintree.inspection.page_data import tree_data
 from margintree.inspection.page_rows import row_data
+from margintree.inspection.tree_facts import before_last_step
 from margintree.storage import replacing
 
 # One program in the order of its files: each uses what those before it define.
@@ -84,15 +83,7 @@ def export_html(
     ...     page.read_text().startswith("<!doctype html>")
     True
     """
-    steps = []
-    if isinstance(estimator, Pipeline):
-        *steps, estimator = [step for _, step in estimator.steps if step not in (None, "passthrough")]
-    checked_tree(estimator)
-    if steps:
-        before = make_pipeline(*steps)
-        if feature_names is None and all(hasattr(step, "get_feature_names_out") for step in steps):
-            feature_names = before.get_feature_names_out()
-        X = None if X is None else before.transform(X)
+    estimator, X, feature_names = before_last_step(estimator, X, feature_names)
     if X is None and y is not None:
         raise ValueError("y was given without X. Give both, or neither.")
     data = tree_data(estimator, feature_names, class_names) | row_data(estimator, X, y)

@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
-from margintree.inspection.labels import Names, names_or_labels
+from margintree.inspection.labels import Names, checked_names, feature_name, feature_names_of, one_line
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.probability_tree import ProbabilityTree
 
@@ -23,18 +22,6 @@ RECORDED = {
     "n_rows": "n_rows",
 }
 SHOWN_PARAMETERS = ("kernel", "C", "walk")
-# Control characters as the pictures that Unicode has for them.
-VISIBLE = {code: 0x2400 + code for code in range(32)} | {127: 0x2421}
-
-
-def checked_tree(estimator: Any) -> None:
-    """Refuse what has no tree over its classes, or is not fitted."""
-    if not hasattr(estimator, "decision_path"):
-        raise TypeError(
-            f"export_html draws the tree over the classes of an estimator, and {type(estimator).__name__} has none. "
-            "Give a fitted MarginTreeClassifier, or a Pipeline that ends in one."
-        )
-    check_is_fitted(estimator)
 
 
 def tree_data(estimator: Any, feature_names: Any, class_names: Names | None) -> dict[str, Any]:
@@ -52,16 +39,11 @@ def tree_data(estimator: Any, feature_names: Any, class_names: Names | None) -> 
         "title": type(estimator).__name__,
         "version": version("margintree"),
         "facts": _facts(estimator),
-        "classes": [shown(name) for name in names_or_labels(class_names, estimator.classes_.tolist())],
+        "classes": checked_names(class_names, estimator.classes_.tolist()),
         "leaves": tree.leaf_class.tolist(),
         "nodes": nodes,
         "features": _features(estimator, feature_names),
     }
-
-
-def shown(label: object) -> str:
-    """Return a label as a page can show it: control characters as pictures of them."""
-    return str(label).translate(VISIBLE)
 
 
 def numbers(values: Any, digits: int = 4) -> list[float | None]:
@@ -71,7 +53,7 @@ def numbers(values: Any, digits: int = 4) -> list[float | None]:
 
 def _facts(estimator: Any) -> list[tuple[str, str]]:
     parameters = estimator.get_params()
-    facts = [(name, shown(parameters[name])[:40]) for name in SHOWN_PARAMETERS if name in parameters]
+    facts = [(name, one_line(parameters[name])[:40]) for name in SHOWN_PARAMETERS if name in parameters]
     if hasattr(estimator, "decide_"):
         facts.append(("decide", estimator.decide_))
     n_trees = len(getattr(estimator, "trees_", [None]))
@@ -80,24 +62,12 @@ def _facts(estimator: Any) -> list[tuple[str, str]]:
     return facts
 
 
-def _checked_names(estimator: Any, feature_names: Any) -> list[str] | None:
-    n_features = int(estimator.n_features_in_)
-    if feature_names is None:
-        feature_names = getattr(estimator, "feature_names_in_", None)
-    if feature_names is None:
-        return None
-    if isinstance(feature_names, str) or len(feature_names) != n_features:
-        given = f"the text {feature_names[:40]!r}" if isinstance(feature_names, str) else f"{len(feature_names)} names"
-        raise ValueError(f"feature_names must hold one name for each of the {n_features} features. Got {given}.")
-    return [shown(name) for name in feature_names]
-
-
 def _features(estimator: Any, feature_names: Any) -> dict[str, Any] | None:
     """Return the features with the largest weights of each side; None for machines without weights.
 
     ``left`` and ``right`` have a list per internal node: the number of a name, its weight, the next, and so on.
     """
-    names, model = _checked_names(estimator, feature_names), estimator._model
+    names, model = feature_names_of(feature_names, estimator), estimator._model
     if not isinstance(model, LinearTree | ProbabilityTree):
         return None
     sides: dict[str, list[list[float | None]]] = {"left": [], "right": []}
@@ -109,7 +79,7 @@ def _features(estimator: Any, feature_names: Any) -> dict[str, Any] | None:
             numbered = [places.setdefault(column, len(places)) for column in columns[chosen].tolist()]
             pairs = zip(numbered, numbers(np.abs(weights[chosen]), 3), strict=True)
             sides[side].append([number for pair in pairs for number in pair])
-    return {"names": [f"x{column}" if names is None else names[column] for column in places], **sides}
+    return {"names": [feature_name(names, column) for column in places], **sides}
 
 
 def _weights(model: LinearTree | ProbabilityTree, node: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
@@ -117,8 +87,7 @@ def _weights(model: LinearTree | ProbabilityTree, node: int) -> tuple[npt.NDArra
     if isinstance(model, ProbabilityTree):
         part = slice(model.start[node], model.start[node + 1])
         return model.columns[part], model.weights[part]
-    columns, relative = model.table._relative(node)
-    return columns, relative * model.table.scale[node]
+    return model.table.weights(node)
 
 
 def _largest(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.special import expit
 
 from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.inspection.explanation import Comparison, Contribution, Explanation, Finalist, PathStep
-from margintree.inspection.labels import Names, checked_names, feature_names_of
-from margintree.inspection.tree_facts import last_step, tree_of
+from margintree.inspection.labels import Names, checked_names, feature_name, feature_names_of
+from margintree.inspection.path_values import path_values, side_probability
+from margintree.inspection.tree_facts import before_last_step
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.ranker import Ranker, path_candidates
@@ -69,10 +69,8 @@ def explain(
     >>> explanation.path[0].features[0].feature
     'sepal width (cm)'
     """
-    if len(getattr(estimator, "steps", ())) > 1:
-        before, row = estimator[:-1], [row] if isinstance(row, str) else one_row(row)
-        row, feature_names = before.transform(row), before if feature_names is None else feature_names
-    estimator, tree = last_step(estimator), tree_of(estimator)
+    row = [row] if isinstance(row, str) else one_row(row)
+    estimator, row, feature_names = before_last_step(estimator, row, feature_names)
     for name, value, least in (("n_features", n_features, 0), ("n_listed", n_listed, 1)):
         if operator.index(value) < least:
             raise ValueError(f"{name} must be at least {least}. Got {value}.")
@@ -82,10 +80,8 @@ def explain(
             f"{type(estimator._model).__name__}."
         )
     x = estimator._checked_rows(one_row(row))
-    names = None
-    if isinstance(estimator._model, LinearTree) and n_features > 0:
-        names = feature_names_of(feature_names, getattr(estimator, "feature_names_in_", None), x.shape[1])
-    explanation = _Row(estimator, tree, x, names, n_features).explanation(n_listed)
+    names = feature_names_of(feature_names, estimator) if isinstance(estimator._model, LinearTree) else None
+    explanation = _Row(estimator, estimator.tree_, x, names, n_features).explanation(n_listed)
     if class_names is None:
         return explanation
     shown = checked_names(class_names, estimator.classes_)
@@ -169,45 +165,34 @@ class _Row:
 
     def path(self, leaf: int) -> list[PathStep]:
         """Return the nodes from the root to a leaf."""
-        nodes = [leaf]
-        while nodes[-1] > 0:
-            nodes.append(int(self.tree.parent[nodes[-1]]))
-        values = np.empty(len(nodes) - 1)
-        rows, forest = self.compiled
-        start = np.zeros(1, dtype=np.int64)
-        compiled.walk.path_values(
-            rows, start, np.array([leaf]), self.tree.parent.astype(np.int64), forest, start, values
-        )
-        nodes.reverse()
-        steps = itertools.pairwise(nodes)
-        return [
-            self._step(node, child, value) for (node, child), value in zip(steps, values[::-1].tolist(), strict=True)
-        ]
+        _, nodes, values = path_values(self.estimator, self.x, np.array([leaf]))
+        children = np.array([leaf, *nodes[:-1]])
+        sign = np.where(self.tree.children_left[nodes] == children, 1.0, -1.0)
+        probabilities = side_probability(self.estimator, nodes, values, sign)
+        found = [None] * len(nodes) if probabilities is None else probabilities.tolist()
+        steps = zip(nodes.tolist(), sign.tolist(), values.tolist(), found, strict=True)
+        return [self._step(*step) for step in reversed(list(steps))]
 
-    def _step(self, node: int, child: int, value: float) -> PathStep:
-        left, right = int(self.tree.children_left[node]), int(self.tree.children_right[node])
-        is_left = child == left
-        sign = 1.0 if is_left else -1.0
-        sigmoids, probability = self.model.sigmoids, None
-        if sigmoids is not None:
-            probability = float(expit(sign * (sigmoids.slope[node] * value + sigmoids.shift[node])))
+    def _step(self, node: int, sign: float, value: float, probability: float | None) -> PathStep:
+        sides = [self.tree.children_left[node], self.tree.children_right[node]]
+        kept, given_up = sides if sign > 0.0 else reversed(sides)
         place = int(np.searchsorted(self.tree.internal_nodes, node))
         records = getattr(self.estimator, "node_records_", None)
         table = self.model.table if isinstance(self.model, LinearTree) else None
         return PathStep(
             node=node,
-            side="left" if is_left else "right",
+            side="left" if sign > 0.0 else "right",
             decision_value=value,
             margin=float("nan") if records is None else float(records[place].margin),
             probability=probability,
-            kept=[self.labels[k] for k in self.tree.classes_below(child).tolist()],
-            given_up=[self.labels[k] for k in self.tree.classes_below(right if is_left else left).tolist()],
+            kept=[self.labels[k] for k in self.tree.classes_below(int(kept)).tolist()],
+            given_up=[self.labels[k] for k in self.tree.classes_below(int(given_up)).tolist()],
             features=self.contributions(table, [(node, sign)]),
         )
 
     def contributions(self, table: WeightTable | None, machines: list[tuple[int, float]]) -> list[Contribution]:
         """Return the features that add most to a signed sum of machines, and those that take most from it."""
-        if table is None or self.names is None:
+        if table is None or self.n_features == 0:
             return []
         present, values = self.stored
         weights = np.zeros(self.x.shape[1])
@@ -219,7 +204,9 @@ class _Row:
         best = [j for j in order[: self.n_features] if added[j] > 0.0]
         worst = [j for j in order[::-1][: self.n_features] if added[j] < 0.0]
         return [
-            Contribution(self.names[present[j]], float(values[j]), float(weights[present[j]]), float(added[j]))
+            Contribution(
+                feature_name(self.names, present[j]), float(values[j]), float(weights[present[j]]), float(added[j])
+            )
             for j in [*best, *worst]
         ]
 

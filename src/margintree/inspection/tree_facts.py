@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.utils import column_or_1d
 
 from margintree.class_tree import ClassTree
 from margintree.inspection.labels import Names, checked_names, first_names, shortened
@@ -68,7 +69,8 @@ class TreeFacts:
             raise ValueError(f"X and y come together. Got only {'X' if y is None else 'y'}.")
         counts = None
         if y is not None:
-            true, predicted = true_and_predicted(fitted, X, y)
+            predicted = class_numbers(fitted, fitted.predict(X))
+            true = class_numbers(fitted, y, len(predicted))
             rows, errors, accuracy = node_errors(tree, true, predicted)
             ones, shape = np.ones(len(true), dtype=np.int64), (tree.n_classes, tree.n_classes)
             counts = sp.coo_array((ones, (true, predicted)), shape=shape).tocsr()
@@ -112,21 +114,38 @@ def tree_of(fitted: Any) -> ClassTree:
 
 
 def last_step(estimator: Any) -> Any:
-    """Return what a pipeline ends in, or the estimator itself."""
+    """Return the last step of a pipeline, or the estimator itself."""
     return estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
 
 
-def true_and_predicted(fitted: Any, X: Any, y: Any) -> tuple[Index, Index]:
-    """Return the numbers of the own and of the predicted class of each row."""
+def before_last_step(fitted: Any, X: Any, feature_names: Any) -> tuple[Any, Any, Any]:
+    """Return the last step of a pipeline, the rows as it receives them, and the names of their features.
+
+    An estimator that is not a pipeline is returned with its arguments. Names that are not given are those that the
+    earlier steps know.
+    """
+    tree_of(fitted)
+    if isinstance(fitted, ClassTree):
+        raise TypeError("Expected a fitted estimator or a pipeline that ends in one. Got a ClassTree.")
+    if len(getattr(fitted, "steps", ())) < 2:
+        return last_step(fitted), X, feature_names
+    before = fitted[:-1]
+    names = before if feature_names is None else feature_names
+    return last_step(fitted), None if X is None else before.transform(X), names
+
+
+def class_numbers(fitted: Any, labels: Any, n_rows: int | None = None) -> Index:
+    """Return the index of each label in ``classes_``; ``n_rows`` is how many labels there must be."""
+    labels = column_or_1d(labels).tolist()
+    if n_rows is not None and len(labels) != n_rows:
+        raise ValueError(f"X and y must have the same number of rows. Got {n_rows} and {len(labels)}.")
     number = {label: k for k, label in enumerate(fitted.classes_.tolist())}
-    labels = np.asarray(y).tolist()
     if unknown := [label for label in labels if label not in number]:
-        raise ValueError(f"y must hold classes that the model was fitted with. Got {unknown[0]!r}.")
-    predicted = fitted.predict(X).tolist()
-    if len(predicted) != len(labels):
-        raise ValueError(f"X and y must have the same number of rows. Got {len(predicted)} and {len(labels)}.")
-    true, found = (np.array([number[label] for label in side], dtype=np.int64) for side in (labels, predicted))
-    return true, found
+        raise ValueError(
+            f"y must contain only classes that the model was fitted with, such as {fitted.classes_.tolist()[0]!r}. Got "
+            f"{len(unknown)} labels of other classes or types; the first is {unknown[0]!r}."
+        )
+    return np.array([number[label] for label in labels], dtype=np.int64)
 
 
 def node_errors(tree: ClassTree, true: Index, predicted: Index) -> tuple[Array, Array, Array]:
