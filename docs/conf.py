@@ -35,6 +35,7 @@ templates_path = ["_templates"]
 exclude_patterns = ["_build", "_templates", "auto_examples/**/*.md5", "sg_execution_times.rst"]
 
 # Markdown
+myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 
 # API reference. Parameters and attributes come from the docstrings; methods have pages of their class.
@@ -106,7 +107,7 @@ PAGES = [
     (re.compile(r"(?:.*/)?benchmarks/results/((?:reproduction/)?\w+)(?:\.md)?"), r"/results/\1"),
     (re.compile(r"(?:.*/)?examples/(plot_\w+)\.py"), r"/auto_examples/\1"),
     (re.compile(r"(?:.*/)?examples/README\.txt"), "/auto_examples/index"),
-    (re.compile(r"docs/(\w+)\.md"), r"/\1"),
+    (re.compile(r"docs/([\w/]+)\.md"), r"/\1"),
 ]
 
 

@@ -19,6 +19,8 @@ move leave the active set (shrinking). As in ``linear_dual`` the scores met on t
 only a promising estimate is worth the pass over all pairs that the exact gap takes.
 
 The weights are feature-major, ``weights[i, m]``: the classes of one feature lie side by side.
+
+See docs/solvers/all_together.md.
 """
 
 import numpy as np

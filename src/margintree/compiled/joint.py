@@ -10,6 +10,8 @@ a block. With q = |x_j|^2 and the pulls b_v = 1 - t_jv w_v'x_j + q a_jv the bloc
 and l is the root of a piecewise linear, decreasing, convex function, which Newton's method from 0 reaches exactly
 after at most as many steps as the path has nodes. Rows whose block is 0 and stays there leave the active set, as in
 ``margintree.compiled.linear_dual``, and the run ends on the relative duality gap in the same way.
+
+See docs/solvers/joint.md.
 """
 
 import numpy as np

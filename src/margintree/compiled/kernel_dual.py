@@ -15,6 +15,8 @@ plain cyclic sweeps.
 Kernel rows are read as ``gram[slot[i]]``, in which the rows of class k begin at ``column[k]``: a node reads its part of
 a matrix over more rows where it is. A row that is not in memory has slot -1: the sweep stops there and tells, and the
 caller fills the slot and resumes.
+
+See docs/solvers/kernel_dual.md.
 """
 
 import numpy as np

@@ -6,6 +6,8 @@ With p the set of classes on the + side this is a knapsack: minimise sum_{k in p
 of p stays within [(N - beta)/2, (N + beta)/2]. Exact by Gray-code enumeration for a few classes and
 by dynamic programming over integer weights; beyond that the classes that cost least per unit of
 weight are moved until the labelling is feasible.
+
+See docs/solvers/knapsack.md.
 """
 
 import numpy as np

@@ -6,6 +6,8 @@ Class k sees the rows whose candidates include it, each with an offset o_j, the 
 
 which is the problem of ``linear_dual`` with the margin 1 - t_j o_j in place of 1. So is the way of
 solving it. With an intercept, every row has one more feature, which is 1.
+
+See docs/solvers/leaf_dual.md.
 """
 
 import numpy as np

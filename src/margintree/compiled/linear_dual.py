@@ -10,6 +10,8 @@ the epoch before leave the active set (shrinking).
 The run ends on the relative duality gap. Each epoch meets every w'x_j on its way and so has the
 primal value for nothing, if slightly stale; only when that estimate is small enough is the exact
 gap worth a pass over all rows.
+
+See docs/solvers/linear_dual.md.
 """
 
 import numpy as np

@@ -12,6 +12,8 @@ has the dual (Yu, Huang and Lin 2011)
 One row is improved at a time, from p_i towards the softmax q of its scores. The derivative of the dual along q - p_i
 has one zero between none and all of that way, which bisection finds. Every row has one more feature,
 which is 1.
+
+See docs/solvers/softmax_dual.md.
 """
 
 import numpy as np

@@ -15,6 +15,8 @@ An output that already lies beyond its target has no loss once clipped and takes
 The weights of a node lie together: as an array over all columns for dense rows, as a hash table of the columns in use
 for sparse ones, because there a step waits for memory above all. No array grows here: ``absorb`` returns early when
 the pool that these regions come from is too small for the next row.
+
+See docs/solvers/stream.md.
 """
 
 from typing import NamedTuple

@@ -9,6 +9,8 @@ solution a of the SVM for mu, and for any a the saddle value lies above
 - ``simplemkl``: reduced gradient with line search (Rakotomamonjy et al. 2008, Algorithm 1);
 - ``closed_form``: mu_m proportional to mu_m sqrt(q_m) (Xu et al. 2010). A weight of zero stays zero,
   so a new plane must start positive.
+
+See docs/solvers/multiple_kernel.md.
 """
 
 from collections.abc import Callable

@@ -4,6 +4,8 @@ The objective 1/2 |w|^2 + 1/2 sum_j max(0, 1 - t_j w'x_j)^2 / r_j is piecewise q
 steps end at the exact minimum after a few changes of the set of rows with a positive slack. A step
 costs rows x features^2: with few features and a large C that is far less than the thousands of epochs
 that coordinate descent takes there, and it is used only then.
+
+See docs/solvers/newton.md.
 """
 
 import numpy as np

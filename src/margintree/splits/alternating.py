@@ -30,6 +30,8 @@ def mean_seeds(node: NodeProblem, n_directions: int) -> list[Array]:
 class AlternatingSplit:
     """Alternation from seeds; the one that ends lowest wins.
 
+    Read more in the :doc:`user guide </splits/alternating>`.
+
     Parameters
     ----------
     n_directions : int, default=4

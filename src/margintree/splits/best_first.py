@@ -33,6 +33,8 @@ LEAST_PATIENCE = 2
 class BestFirstSplit:
     """Best-first search, pruned by weak duality.
 
+    Read more in the :doc:`user guide </splits/best_first>`.
+
     Parameters
     ----------
     list_up_to : int, default=11

@@ -15,6 +15,8 @@ from margintree.splits.seeds import two_means
 class CentroidSplit:
     """Divide the classes by spherical 2-means of their means, from two classes drawn at random.
 
+    Read more in the :doc:`user guide </splits/centroid>`.
+
     Parabel asks for two halves of equal size; here the node's balance takes that place.
     """
 

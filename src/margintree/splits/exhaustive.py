@@ -14,6 +14,8 @@ from margintree.splits.node import NodeProblem, SplitResult
 class ExhaustiveSplit:
     """Solve the SVM of every labelling and keep the best.
 
+    Read more in the :doc:`user guide </splits/exhaustive>`.
+
     Parameters
     ----------
     criterion : {"objective", "margin"}, default="objective"

@@ -11,7 +11,10 @@ from margintree.splits.node import NodeProblem, SplitResult
 
 @dataclass(frozen=True)
 class GivenTreeSplit:
-    """Divide the classes of each node as a given tree does, whatever the balance asks."""
+    """Divide the classes of each node as a given tree does, whatever the balance asks.
+
+    Read more in the :doc:`user guide </splits/given_tree>`.
+    """
 
     tree: ClassTree
 

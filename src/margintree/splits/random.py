@@ -10,7 +10,10 @@ from margintree.splits.node import NodeProblem, SplitResult, canonical
 
 @dataclass(frozen=True)
 class RandomSplit:
-    """Divide the classes at random, as evenly in weight as the balance asks."""
+    """Divide the classes at random, as evenly in weight as the balance asks.
+
+    Read more in the :doc:`user guide </splits/random>`.
+    """
 
     def divide(self, node: NodeProblem) -> SplitResult:
         """Return a random labelling."""

@@ -55,6 +55,8 @@ class Relaxation:
 class RelaxationSplit:
     """Split by the convex relaxation.
 
+    Read more in the :doc:`user guide </splits/relaxation>`.
+
     Parameters
     ----------
     oracle : {"gram", "linf"}, default="gram"
