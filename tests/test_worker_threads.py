@@ -1,16 +1,24 @@
 """Threads that can be left: results in order, errors as they are, and nothing begun after one."""
 
 import contextvars
-import subprocess
-import sys
 import threading
 import time
 
+import numba
+import numpy as np
 import pytest
 
 from margintree import worker_threads
-from margintree.compiled.giving_up import is_abandoned
-from margintree.worker_threads import Abandoned, Workers, apart, give_up_if_abandoned, in_threads
+from margintree.compiled.compile import compiled
+from margintree.worker_threads import (
+    Abandoned,
+    Threads,
+    apart,
+    give_up_if_abandoned,
+    in_any_order,
+    in_threads,
+    stop_flag,
+)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 4])
@@ -55,34 +63,37 @@ def test_long_work_leaves_the_main_thread_alone_and_stays_in_any_other():
     assert seen == [thread]
 
 
-def test_the_newest_task_comes_first_where_that_is_asked_for():
-    workers = Workers(lambda n: n, 1, newest_first=True)
-    started, go_on = threading.Event(), threading.Event()
-
-    def wait(n):
-        if n == 0:
-            started.set()
-            go_on.wait(5)
-        return n
-
-    workers = Workers(wait, 1, newest_first=True)
-    workers.submit(0)
-    started.wait(5)
-    workers.submit(1)
-    workers.submit(2)
-    go_on.set()
-    assert [workers.next_done()[1] for _ in range(3)] == [0, 2, 1]
-    workers.close()
+def test_one_thread_takes_the_newest_task_first_and_several_the_oldest():
+    assert begun(n_threads=1) == [0, 2, 4, 3, 1]
+    assert apart(lambda: begun(n_threads=1)) == [0, 2, 4, 3, 1]
+    assert begun(n_threads=2)[:3] in ([0, 1, 2], [0, 2, 1])
 
 
-def test_an_abandoned_thread_gives_up_where_it_asks_in_python_and_in_compiled_code():
-    is_abandoned()  # compiled before the clock runs
+def begun(n_threads):
+    """Return tasks in the order in which they begin; task 0 adds 1 and 2, task 2 adds 3 and 4."""
+    tasks, order = [0], []
+
+    def work(n):
+        order.append(n)
+        return 10 * n
+
+    for task, result in in_any_order(work, tasks, n_threads):
+        assert result == 10 * task
+        tasks += {0: [1, 2], 2: [3, 4]}.get(task, [])
+    assert sorted(order) == [0, 1, 2, 3, 4]
+    return order
+
+
+@pytest.mark.parametrize("is_compiled", [False, True])
+def test_stopped_work_gives_up_where_it_asks_in_python_and_in_compiled_code(is_compiled):
     outcome, at_work = [], threading.Event()
+    spin(np.ones(1, dtype=bool), np.zeros(1))  # compiled before the clock runs
 
-    def work(_):
+    def work():
         at_work.set()
-        deadline = time.monotonic() + 10
-        while not is_abandoned() and time.monotonic() < deadline:
+        if is_compiled:
+            spin(stop_flag(), np.zeros(1))
+        while not is_compiled and not stop_flag()[0]:
             time.sleep(0.001)
         try:
             give_up_if_abandoned()
@@ -91,42 +102,59 @@ def test_an_abandoned_thread_gives_up_where_it_asks_in_python_and_in_compiled_co
             outcome.append("gave up")
             raise
 
-    workers = Workers(work, 1)
-    workers.submit(None)
+    threads = Threads(1)
+    threads.submit(work)
     at_work.wait(5)
-    [thread] = workers._threads
     began = time.monotonic()
-    workers.close()
-    assert time.monotonic() - began < 0.5, "closing waited for the task"
-    assert not is_abandoned(), "this thread was not abandoned"
+    interrupt(threads)
+    assert time.monotonic() - began < 0.5, "leaving waited for the task"
+    assert not stop_flag()[0], "this thread was not stopped"
+    [thread] = threads._threads
     thread.join(5)
     assert outcome == ["gave up"]
-    assert not any(worker_threads.ABANDONED_THREADS), "a thread that ended is still listed"
 
 
-def test_a_thread_that_is_ended_inside_a_callback_says_nothing_and_others_do():
-    """A compiler that calls back into Python is ended there; ctypes would print the exception that it cannot raise."""
-    script = """
-import ctypes, time
-from margintree import worker_threads
+def interrupt(threads):
+    with pytest.raises(KeyboardInterrupt), threads:
+        raise KeyboardInterrupt
 
-callback = ctypes.CFUNCTYPE(None)(lambda: [time.sleep(0.01) for _ in range(1000)] and None)
-broken = ctypes.CFUNCTYPE(None)(lambda: 1 / 0)
-workers = worker_threads.Workers(lambda _: callback(), 1)
-workers.submit(None)
-time.sleep(0.3)
-workers.close()
-worker_threads._wait_for_abandoned()
-broken()
-"""
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
-    assert "ZeroDivisionError" in done.stderr
-    assert "Abandoned" not in done.stderr
+
+@compiled
+def spin(stop, count):
+    while not stop[0]:
+        count[0] += 1.0
+
+
+def test_nested_threads_share_one_flag_and_the_first_error_is_the_one_that_is_raised():
+    def fails(n):
+        if n == 0:
+            time.sleep(0.02)
+            raise ZeroDivisionError("zero")
+        while True:
+            give_up_if_abandoned()
+            time.sleep(0.001)
+
+    with pytest.raises(ZeroDivisionError, match="zero"):
+        in_threads(lambda pair: in_threads(fails, pair, 2), [(1, 2), (0, 3)], 2)
+    assert in_threads(abs, [-1, 2], 2) == [1, 2], "later work has a flag of its own"
+
+
+def test_a_compiler_that_nobody_waits_for_ends_between_two_functions():
+    @numba.njit
+    def new(x):
+        return x + 1.0
+
+    threads, go_on = Threads(1), threading.Event()
+    future = threads.submit(lambda: (go_on.wait(5), new(1.0)))
+    interrupt(threads)
+    go_on.set()
+    assert isinstance(future.exception(5), Abandoned)
+    assert new(1.0) == 2.0
 
 
 def test_a_thread_that_dies_before_it_begins_is_not_waited_for_without_end(monkeypatch):
     # As a thread does that finds no memory for its first step.
-    monkeypatch.setattr(worker_threads._Worker, "_bootstrap", lambda thread: None)
+    monkeypatch.setattr(worker_threads._Thread, "_bootstrap", lambda thread: None)
     monkeypatch.setattr(worker_threads, "SECONDS_TO_BEGIN", 0.1)
     with pytest.raises(MemoryError, match="did not begin"):
         apart(lambda: 1)

@@ -1,32 +1,27 @@
-"""Threads for long work that nobody has to wait for.
+"""Threads for long work, which Ctrl-C or an error in one of them ends.
 
 Python looks at signals between two steps of the interpreter in the main thread, so a Ctrl-C that meets it inside a
-compiled loop or a matrix product waits for the end of that. Here long work runs in threads of its own, while the
-calling thread waits where it can be interrupted. After an interrupt, or an error in one task, the threads are
-abandoned: they are daemons, begin no further task, and leave the one at hand where it calls
-``give_up_if_abandoned``, which the solvers do before each problem. Compiled loops look at ``ABANDONED_THREADS``
-(see ``margintree.compiled.giving_up``), so that they end within a pass over their rows.
+compiled loop or a matrix product waits for the end of that. Long work therefore runs in other threads, while the main
+thread waits where it can be interrupted. All threads of one piece of work, however deeply nested, share one flag.
+An interrupt or an error sets it; nobody waits for the threads then, and they end where they next look at it: before
+each task, in ``give_up_if_abandoned``, which the solvers call before each problem, and once per pass over the rows in
+compiled loops, which are given ``stop_flag()``. A process that exits waits for that.
 """
 
-import atexit
-import contextlib
 import contextvars
-import ctypes
-import queue
-import sys
 import threading
-from collections.abc import Callable, Iterable
-from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from contextlib import closing
+from queue import SimpleQueue
+from types import TracebackType
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-
-# A waiting thread looks up this often: whether it was abandoned itself, and on Windows whether Ctrl-C was pressed.
-SECONDS_BETWEEN_LOOKS = 0.2
-# A thread that has not begun by then was killed by a lack of memory.
-SECONDS_TO_BEGIN = 10.0
-_END = object()
 
 
 class Elsewhere(Protocol):
@@ -37,91 +32,112 @@ class Elsewhere(Protocol):
         ...
 
     def executor(self, work: Callable[[Any], Any]) -> Any:
-        """Return what works on the nodes of a growing tree."""
+        """Return what works on the nodes of a growing tree: a ``margintree.structures.executors.Executor``."""
         ...
 
 
 elsewhere: contextvars.ContextVar[Elsewhere | None] = contextvars.ContextVar("elsewhere", default=None)
 
-# Numbers of abandoned threads that are still at work, from the front; 0 marks the end. One that finds no place is
-# only slower to end.
-ABANDONED_THREADS = (ctypes.c_uint64 * 64)()
-_abandoned: "set[_Worker]" = set()
-_listing = threading.Lock()
+# Where Ctrl-C does not end waiting, as on Windows, it is noticed after this time.
+SECONDS_BETWEEN_LOOKS = 0.2
+# A thread that has not begun by then was killed by a lack of memory.
+SECONDS_TO_BEGIN = 10.0
 
 
 class Abandoned(SystemExit):
-    """Ends the work of a thread whose result nobody waits for any more; threads end by a SystemExit without a word."""
+    """Ends work that nobody waits for any more; a thread ends by a SystemExit without a word."""
+
+
+class _Work:
+    """A flag that compiled loops can read, and the error that set it."""
+
+    def __init__(self) -> None:
+        self.flag = np.zeros(1, dtype=np.bool_)
+        self.error: BaseException | None = None
+
+    def stop(self, error: BaseException) -> None:
+        if not self.flag[0]:
+            self.error = error
+            self.flag[0] = True
+
+
+_current: contextvars.ContextVar[_Work | None] = contextvars.ContextVar("margintree_work", default=None)
+_never_stopped = _Work()
+
+
+def stop_flag() -> npt.NDArray[np.bool_]:
+    """Return an array with one element, which becomes True when the work of this thread is to stop."""
+    return (_current.get() or _never_stopped).flag
 
 
 def give_up_if_abandoned() -> None:
     """Raise ``Abandoned`` in a thread whose result nobody waits for any more."""
-    thread = threading.current_thread()
-    if isinstance(thread, _Worker) and thread.abandoned.is_set():
+    if stop_flag()[0]:
         raise Abandoned
 
 
-class Workers(Generic[Task, Result]):
-    """Works on tasks in daemon threads, which start as tasks come in.
+class Threads(Executor):
+    """Threads that start as tasks come in and share the flag of the work that they are part of."""
 
-    Parameters
-    ----------
-    work : callable
-        Takes a task and returns its result.
-    n_threads : int
-    newest_first : bool, default=False
-        Whether the task that came in last is worked on first.
-    """
-
-    def __init__(self, work: Callable[[Task], Result], n_threads: int, *, newest_first: bool = False) -> None:
-        self._work = work
+    def __init__(self, n_threads: int) -> None:
         self._n_threads = n_threads
-        self._waiting: queue.Queue[Any] = queue.LifoQueue() if newest_first else queue.Queue()
-        self._done: queue.SimpleQueue[tuple[Task, Any, BaseException | None]] = queue.SimpleQueue()
-        self._closed, self._abandoned = threading.Event(), threading.Event()
-        self._threads: list[_Worker] = []
-        self._n_open = 0
+        self._work = _current.get() or _Work()
+        # What the caller set for its own context, such as numpy's error state, holds in the threads, too.
+        self._context = contextvars.copy_context()
+        self._context.run(_current.set, self._work)
+        self._tasks: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
 
-    def submit(self, task: Task) -> None:
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Take a task."""
-        self._n_open += 1
-        self._waiting.put(task)
-        if len(self._threads) < min(self._n_threads, self._n_open):
-            thread = _Worker(self._work, self._waiting, self._done, self._closed, self._abandoned)
+        future: Future[Any] = Future()
+        self._tasks.put((future, lambda: function(*args, **kwargs)))
+        if len(self._threads) < self._n_threads:
+            thread = _Thread(target=self._context.copy().run, args=(self._work_on_tasks,), name="margintree")
             self._threads.append(thread)
             thread.start()
+        return future
 
-    def next_done(self) -> tuple[Task, Result]:
-        """Wait for any task; return it with its result, or raise its error."""
-        while True:
-            done = None
-            with contextlib.suppress(queue.Empty):
-                done = self._done.get(timeout=SECONDS_BETWEEN_LOOKS)
-            if done is None:
+    def _work_on_tasks(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            future, function = task
+            try:
                 give_up_if_abandoned()
-                if self._done.empty() and not any(thread.is_alive() for thread in self._threads):
-                    # For instance for want of memory, before it could say so.
-                    raise RuntimeError("All worker threads ended before the work was done.")
-                continue
-            task, result, error = done
-            self._n_open -= 1
-            if error is not None:
-                raise error
-            return task, result
+                future.set_result(function())
+            except BaseException as error:
+                # Before anybody hears of it, so that no thread begins another task.
+                self._work.stop(error)
+                future.set_exception(error)
+            # An idle thread keeps no rows and no results alive.
+            del task, future, function
 
-    def close(self) -> None:
-        """Begin no further task. Threads that are idle end at once, others are not waited for."""
-        self._closed.set()
-        self._abandoned.set()
-        if self._n_open > 0:
-            with _listing:
-                _abandoned.update(thread for thread in self._threads if thread.is_alive())
-                _list_abandoned()
+    def first_done(self, futures: Iterable[Future[Any]]) -> set[Future[Any]]:
+        """Wait until some of the futures are done and return them, or raise the error that ended the work."""
+        while True:
+            done = wait(futures, SECONDS_BETWEEN_LOOKS, FIRST_COMPLETED).done
+            for future in done:
+                error = future.exception()
+                if error is not None:
+                    raise self._work.error or error
+            if done:
+                return done
+            if not any(thread.is_alive() for thread in self._threads):
+                # For instance for want of memory, before it could say so.
+                raise RuntimeError("All worker threads ended before the work was done.")
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let the threads end after the tasks that they have."""
         for _ in self._threads:
-            self._waiting.put(_END)
-        if self._n_open == 0:
-            for thread in self._threads:
-                thread.join()
+            self._tasks.put(None)
+        for thread in self._threads if wait else ():
+            thread.join()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._work.stop(error)
+        self.shutdown(wait=error is None)
 
 
 class _Begun(threading.Event):
@@ -133,68 +149,33 @@ class _Begun(threading.Event):
         return True
 
 
-class _Worker(threading.Thread):
-    def __init__(self, work: Any, waiting: Any, done: Any, closed: threading.Event, abandoned: threading.Event) -> None:
-        super().__init__(name="margintree", daemon=True)
+class _Thread(threading.Thread):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(daemon=False, **options)
         self._started = _Begun()
-        self._work, self._waiting, self._done = work, waiting, done
-        self._closed, self.abandoned = closed, abandoned
-        # What the caller set for its own context, such as numpy's error state, holds here, too.
-        self._context = contextvars.copy_context()
-
-    def run(self) -> None:
-        try:
-            self._context.run(self._work_on_tasks)
-        finally:
-            with _listing:
-                if self in _abandoned:
-                    _abandoned.remove(self)
-                    _list_abandoned()
-
-    def _work_on_tasks(self) -> None:
-        while True:
-            task = self._waiting.get()
-            if task is _END or self._closed.is_set():
-                return
-            result, error = None, None
-            try:
-                result = self._work(task)
-            except BaseException as raised:
-                error = raised
-                # Before anybody hears of it, so that no thread begins another task.
-                self._closed.set()
-            self._done.put((task, result, error))
-            # An idle thread keeps no rows and no results alive.
-            del task, result, error
 
 
-def _list_abandoned() -> None:
-    """Write the numbers of the abandoned threads where compiled loops look for them."""
-    numbers = [thread.ident or 0 for thread in _abandoned][: len(ABANDONED_THREADS) - 1]
-    # From the back: the end mark is in place before what it ends.
-    for place in range(len(ABANDONED_THREADS) - 1, -1, -1):
-        ABANDONED_THREADS[place] = numbers[place] if place < len(numbers) else 0
+def in_any_order(
+    work: Callable[[Task], Result], tasks: list[Task], n_threads: int
+) -> Generator[tuple[Task, Result], None, None]:
+    """Yield each task with its result; the list is emptied, and tasks that are added to it meanwhile are taken, too.
 
-
-@atexit.register
-def _wait_for_abandoned() -> None:
-    """End abandoned threads before the libraries that they are in are taken down, which would crash them.
-
-    One that compiles, or runs a user's function, asks for nothing; the exception reaches it between two steps of the
-    interpreter. Only here, where nobody is left whom a half-finished step could hurt.
+    One thread takes the newest task first, which keeps few waiting, several the oldest.
     """
-    sys.unraisablehook = partial(_unless_abandoned, sys.unraisablehook)
-    for thread in list(_abandoned):
-        while thread.is_alive():
-            number = ctypes.c_ulong(thread.ident or 0)
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(number, ctypes.py_object(Abandoned))
-            thread.join(SECONDS_BETWEEN_LOOKS)
-
-
-def _unless_abandoned(otherwise: Callable[[Any], Any], unraisable: "sys.UnraisableHookArgs") -> None:
-    """Say nothing of an exception of ours that met a callback of a library, such as that of the compiler's cache."""
-    if not issubclass(unraisable.exc_type, Abandoned):
-        otherwise(unraisable)
+    if n_threads == 1 and threading.current_thread() is not threading.main_thread():
+        while tasks:
+            give_up_if_abandoned()
+            task = tasks.pop()
+            yield task, work(task)
+        return
+    with Threads(n_threads) as threads:
+        pending: dict[Future[Result], Task] = {}
+        while tasks or pending:
+            taken = tasks[-1:] if n_threads == 1 else tasks[:]
+            del tasks[-len(taken) :]
+            pending.update((threads.submit(work, task), task) for task in taken)
+            for future in threads.first_done(pending):
+                yield pending.pop(future), future.result()
 
 
 def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int) -> list[Result]:
@@ -209,17 +190,16 @@ def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads:
     if n_threads == 1:
         return apart(lambda: [_next(work, task) for task in tasks])
     numbered = list(enumerate(tasks))
-    results: dict[int, Result] = {}
-    workers: Workers[tuple[int, Task], Result] = Workers(lambda pair: work(pair[1]), n_threads)
-    try:
-        for pair in numbered:
-            workers.submit(pair)
-        while len(results) < len(numbered):
-            (number, _), result = workers.next_done()
+    results: list[Any] = [None] * len(numbered)
+    with closing(in_any_order(lambda pair: work(pair[1]), numbered, n_threads)) as done:
+        for (number, _), result in done:
             results[number] = result
-    finally:
-        workers.close()
-    return [results[number] for number in range(len(numbered))]
+    return results
+
+
+def _next(work: Callable[[Task], Result], task: Task) -> Result:
+    give_up_if_abandoned()
+    return work(task)
 
 
 def in_tasks(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int, name: str) -> list[Result]:
@@ -236,20 +216,10 @@ def in_tasks(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: i
 
 
 def apart(work: Callable[[], Result]) -> Result:
-    """Return what ``work`` returns; where Ctrl-C may arrive, it runs in a thread of its own.
-
-    That is the main thread alone. Any other thread works itself.
-    """
+    """Return what ``work`` returns; in the main thread, where Ctrl-C may arrive, it runs in a thread of its own."""
     if threading.current_thread() is not threading.main_thread():
         return work()
-    workers: Workers[None, Result] = Workers(lambda _: work(), 1)
-    try:
-        workers.submit(None)
-        return workers.next_done()[1]
-    finally:
-        workers.close()
-
-
-def _next(work: Callable[[Task], Result], task: Task) -> Result:
-    give_up_if_abandoned()
-    return work(task)
+    with Threads(1) as threads:
+        future: Future[Result] = threads.submit(work)
+        threads.first_done([future])
+        return future.result()

@@ -9,6 +9,7 @@ from margintree.compiled import leaf_dual
 from margintree.compiled.rows import squared_norms
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.newton import newton
+from margintree.worker_threads import stop_flag
 
 LAYOUTS = pytest.mark.parametrize("make", [np.ascontiguousarray, sp.csr_array], ids=["dense", "csr"])
 
@@ -37,7 +38,7 @@ def test_the_solution_is_that_of_newtons_method(make, fit_intercept, seed):
     weights = np.zeros(X.shape[1])
     intercept, n_iter, gap = leaf_dual.solve_with_margins(
         *(rows, row_index, signs, 1.0 - signs * offsets, ridge, squared_norms(rows, len(X)), fit_intercept, weights),
-        *(1e-10, 100_000, 1),
+        *(1e-10, 100_000, 1, stop_flag()),
     )
     assert gap <= 1e-10
     assert n_iter < 100_000
@@ -67,7 +68,7 @@ def test_offsets_that_satisfy_every_row_leave_nothing_to_learn():
     weights = np.zeros(X.shape[1])
     margins = np.full(len(row_index), -0.5)
     found = leaf_dual.solve_with_margins(
-        rows, row_index, signs, margins, ridge, squared_norms(rows, len(X)), True, weights, 1e-6, 50, 0
+        rows, row_index, signs, margins, ridge, squared_norms(rows, len(X)), True, weights, 1e-6, 50, 0, stop_flag()
     )
     assert found == (0.0, 1, 0.0)
     np.testing.assert_array_equal(weights, 0.0)
@@ -82,7 +83,7 @@ def test_a_machine_is_its_solution_plus_the_direction_of_the_mean(make, mean_wei
     work = np.zeros((2, X.shape[1]))
     columns, values, intercept, _, _ = leaf_dual.solve_leaf(
         *(rows, members, weight, mean_weight, row_index, signs, offsets, ridge, squared_norms(rows, len(X))),
-        *(True, work, 1e-10, 100_000, 1),
+        *(True, work, 1e-10, 100_000, 1, stop_flag()),
     )
     mean = weight[members] @ X[members]
     *expected, expected_intercept = exact(X, row_index, signs, offsets, ridge, fit_intercept=True)

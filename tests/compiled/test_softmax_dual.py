@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from margintree.compiled import softmax_dual
+from margintree.worker_threads import stop_flag
 
 N_CLASSES, N_FEATURES = 6, 8
 
@@ -47,7 +48,9 @@ def exact(*problem):
 def solved(Z, listed, offsets, cost, *, order=None, tol=1e-6, max_iter=3000):
     weights, intercepts = np.zeros((N_CLASSES, N_FEATURES), dtype=np.float32), np.zeros(N_CLASSES)
     order = np.arange(len(Z)) if order is None else order
-    n_iter, gap = softmax_dual.solve(Z, order, listed.copy(), offsets.copy(), cost, weights, intercepts, tol, max_iter)
+    n_iter, gap = softmax_dual.solve(
+        Z, order, listed.copy(), offsets.copy(), cost, weights, intercepts, tol, max_iter, stop_flag()
+    )
     return np.column_stack([weights, intercepts]), n_iter, gap
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from margintree import compiled
 from margintree.solvers.linear_rows import NEWTON_FEATURES
 from margintree.solvers.newton import newton
+from margintree.worker_threads import stop_flag
 
 
 def signs_of(problem: Any) -> Any:
@@ -110,7 +111,7 @@ def test_linear_rows_meet_tol_where_coordinate_descent_alone_does_not(compact_pr
     signs = labelling[problem.classes]
     squared_norms = (problem.features**2).sum(axis=1)
     epochs, primal, dual = compiled.linear_dual.solve(
-        rows._rows, signs, problem.ridge, squared_norms, alpha, weights, decision, tol, np.inf, 200, 0
+        rows._rows, signs, problem.ridge, squared_norms, alpha, weights, decision, tol, np.inf, 200, 0, stop_flag()
     )
     assert epochs == 200
     assert primal - dual > 10 * tol * primal

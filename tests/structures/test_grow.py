@@ -6,7 +6,9 @@ import pytest
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.splits.bounds import conclude
 from margintree.splits.random import RandomSplit
-from margintree.structures.grow import child_seed, grow
+from margintree.structures.executors import Executor
+from margintree.structures.grow import NodeSettings, child_seed, grow
+from margintree.worker_threads import elsewhere, in_threads
 
 
 def training_set(n_classes, per_class=3):
@@ -37,9 +39,7 @@ def grow_with(split, n_classes, n_threads=1, seed=0, on_node=None):
     return grow(
         training_set(n_classes),
         split,
-        balance=0.3,
-        tol=1e-3,
-        max_iter=100,
+        NodeSettings(balance=0.3, tol=1e-3, max_iter=100),
         seed=seed,
         n_threads=n_threads,
         on_node=on_node,
@@ -78,3 +78,43 @@ def test_seeds_follow_the_path_and_differ():
 def test_random_trees_are_the_same_for_one_thread_and_several():
     trees = [grow_with(RandomSplit(), 40, n_threads, seed=9).tree for n_threads in (1, 2, 4)]
     assert trees[0] == trees[1] == trees[2]
+
+
+class Later(Executor):
+    """Begins with the node that came in first, in the calling thread."""
+
+    def __init__(self, work):
+        super().__init__(work)
+        self.tasks, self.n_done, self.is_closed = [], 0, False
+
+    def submit(self, task):
+        self.tasks.append(task)
+
+    def next_done(self):
+        self.n_done += 1
+        task = self.tasks.pop(0)
+        return task, self._work(task)
+
+    def close(self):
+        self.is_closed = True
+
+
+def test_an_executor_elsewhere_takes_over_all_nodes_and_grows_the_same_tree():
+    made = []
+
+    class Other:
+        def executor(self, work):
+            made.append(Later(work))
+            return made[-1]
+
+    here = grow_with(RandomSplit(), 9)
+    token = elsewhere.set(Other())
+    try:
+        there = grow_with(RandomSplit(), 9)
+        assert in_threads(abs, [-1, 2], 2) == [1, 2], "work with side effects stays"
+    finally:
+        elsewhere.reset(token)
+    assert there.tree == here.tree
+    [executor] = made
+    assert executor.n_done == 8
+    assert executor.is_closed

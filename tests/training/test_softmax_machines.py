@@ -184,9 +184,9 @@ def trained(monkeypatch):
         seen = SimpleNamespace(X=X, y=y, trainer=trainer, lists=lists)
         solve = compiled.softmax_dual.solve
 
-        def watched(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter):
+        def watched(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter, stop):
             seen.offsets, seen.cost, seen.rows = offsets.copy(), cost, order
-            result = solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter)
+            result = solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter, stop)
             seen.weights, seen.intercepts = weights.copy(), intercepts.copy()
             return result
 

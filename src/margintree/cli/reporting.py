@@ -45,7 +45,7 @@ def reported(console: Console) -> Iterator[None]:
             console.print(f"[red]Error[/red]: {escape(_message(error))}")
             raise typer.Exit(BAD_INPUT) from error
         except KeyboardInterrupt:
-            console.print("Stopped; no file was left half-written.")
+            console.print("Abandoned; no file was left half-written.")
             raise typer.Exit(INTERRUPTED) from None
 
 

@@ -13,7 +13,6 @@ _MODULES = (
     "flat",
     "flat_ranking",
     "gather",
-    "giving_up",
     "joint",
     "kernel_dual",
     "knapsack",

@@ -27,7 +27,6 @@ import numpy as np
 from numba.extending import overload
 
 from margintree.compiled.compile import OPTIONS, compiled
-from margintree.compiled.giving_up import is_abandoned
 from margintree.compiled.linear_dual import shuffle
 from margintree.compiled.rows import _layout
 
@@ -268,7 +267,7 @@ def exact_values(problem, weights, lists, loss, dual_part):
 
 
 @compiled
-def solve(problem, coefficients, weights, tol, max_iter, seed):
+def solve(problem, coefficients, weights, tol, max_iter, seed, stop):
     """Run from zero until the relative duality gap is at most ``tol``; fill ``coefficients`` and ``weights``.
 
     ``problem`` holds rows, their classes, r_j, u_j and |x_j|^2. Returns the number of epochs, the primal and the
@@ -281,7 +280,7 @@ def solve(problem, coefficients, weights, tol, max_iter, seed):
     state = np.array([np.uint64(seed) | np.uint64(1)])
     slack, trigger, squared_norm = np.inf, max(tol, FIRST_CHECK), 0.0
     n_iter, primal, dual, is_closed = 0, 0.0, 0.0, False
-    while n_iter < max_iter and not is_closed and not is_abandoned():
+    while n_iter < max_iter and not is_closed and not stop[0]:
         n_iter += 1
         shuffle(active, n_active, state)
         n_active, growth, slack = epoch(
@@ -302,7 +301,7 @@ def solve(problem, coefficients, weights, tol, max_iter, seed):
 
 
 @compiled
-def refine(problem, coefficients, weights, precision, max_iter, seed):
+def refine(problem, coefficients, weights, precision, max_iter, seed, stop):
     """Go on from a solution until no row is further from its optimum than ``precision``, in scores.
 
     The gap is lost in rounding long before the weights are: they err by its square root.
@@ -313,7 +312,7 @@ def refine(problem, coefficients, weights, precision, max_iter, seed):
     active = np.arange(n)
     state = np.array([np.uint64(seed) | np.uint64(1)])
     n_iter, worst = 0, np.inf
-    while n_iter < max_iter and worst > precision and not is_abandoned():
+    while n_iter < max_iter and worst > precision and not stop[0]:
         n_iter += 1
         shuffle(active, n, state)
         _, _, worst = epoch(problem, coefficients, weights, lists, lengths, active, n, np.inf, loss, dual_part)

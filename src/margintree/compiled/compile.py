@@ -20,6 +20,8 @@ from typing import Any
 import numba
 from numba.core import event
 
+from margintree.worker_threads import give_up_if_abandoned
+
 # Sums may be reassociated, so that dot products use vector registers; infinities and NaN keep
 # their meaning, because a kernel may meet either.
 FAST_SUMS = {"reassoc", "contract", "nsz", "arcp"}
@@ -38,6 +40,8 @@ class _Announcement(event.Listener):  # type: ignore[misc]
         self._open, self._began, self._seconds = 0, 0.0, 0.0
 
     def on_start(self, event: Any) -> None:
+        # A compiler that nobody waits for any more ends between two functions.
+        give_up_if_abandoned()
         if self._open == 0:
             self._began = time.perf_counter()
         self._open += 1

@@ -17,7 +17,6 @@ See docs/solvers/joint.md.
 import numpy as np
 
 from margintree.compiled.compile import compiled
-from margintree.compiled.giving_up import is_abandoned
 from margintree.compiled.linear_dual import shuffle
 from margintree.compiled.rows import row_add, row_dot
 
@@ -129,6 +128,7 @@ def solve(
     tol,
     max_iter,
     seed,
+    stop,
 ):
     """Run from ``alpha`` and its ``weights``; fill both and ``worst``, the values min_v t_jv w_v'x_j.
 
@@ -181,7 +181,7 @@ def solve(
 
         dual = dual_value(alpha, start, ridge, squared_norm)
         primal = 0.5 * squared_norm + 0.5 * hinge
-        if is_abandoned():
+        if stop[0]:
             return n_iter, primal, dual
         if primal - dual > trigger * primal and n_iter < max_iter:
             continue

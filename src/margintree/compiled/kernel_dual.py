@@ -22,7 +22,6 @@ See docs/solvers/kernel_dual.md.
 import numpy as np
 
 from margintree.compiled.compile import compiled
-from margintree.compiled.giving_up import is_abandoned
 
 GREED = 0.5
 # Both sides of a tile of a matrix that is mirrored lie in the processor's cache.
@@ -90,6 +89,7 @@ def sweeps(
     cutoff,
     max_updates,
     resume,
+    stop,
 ):
     """Sweep until the gap closes, the dual passes ``cutoff``, the updates are used up or a row is missing.
 
@@ -132,7 +132,7 @@ def sweeps(
                 break
         resume[0] = 0
         primal, dual = values(alpha, signed, ridge)
-        if primal - dual <= tol * primal or dual > cutoff or is_abandoned():
+        if primal - dual <= tol * primal or dual > cutoff or stop[0]:
             break
     return updates, primal, dual, -1
 

@@ -14,14 +14,13 @@ import numpy as np
 from numba.extending import overload
 
 from margintree.compiled.compile import OPTIONS, compiled
-from margintree.compiled.giving_up import is_abandoned
 from margintree.compiled.linear_dual import shuffle
 from margintree.compiled.rows import _layout, row_add, row_clear, row_dot
 
 
 @compiled
 def solve_with_margins(
-    rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, weights, tol, max_iter, seed
+    rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, weights, tol, max_iter, seed, stop
 ):
     """Add the solution to ``weights``, zero where the rows have entries; return intercept, epochs and relative gap."""
     n = row_index.shape[0]
@@ -64,7 +63,7 @@ def solve_with_margins(
             dual += alpha[j] * (margins[j] - 0.5 * ridge[row_index[j]] * alpha[j])
         primal = 0.5 * (squared_norm + hinge)
         gap = (primal - dual) / primal if primal > 0.0 else 0.0
-        if is_abandoned():
+        if stop[0]:
             return intercept, n_iter, gap
         if gap > trigger and n_iter < max_iter:
             continue
@@ -127,6 +126,7 @@ def solve_leaf(
     tol,
     max_iter,
     seed,
+    stop,
 ):
     """Return columns, weights and intercept of one scorer, with the epochs and the relative gap.
 
@@ -137,7 +137,7 @@ def solve_leaf(
     """
     margins = 1.0 - signs * offsets
     intercept, n_iter, gap = solve_with_margins(
-        rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, work[0], tol, max_iter, seed
+        rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, work[0], tol, max_iter, seed, stop
     )
     if mean_weight != 0.0:
         squared_norm = 0.0

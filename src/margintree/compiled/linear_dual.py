@@ -17,7 +17,6 @@ See docs/solvers/linear_dual.md.
 import numpy as np
 
 from margintree.compiled.compile import compiled
-from margintree.compiled.giving_up import is_abandoned
 from margintree.compiled.rows import row_add, row_dot
 
 
@@ -80,11 +79,12 @@ def squared_hinge(signs, ridge, decision):
 
 
 @compiled
-def solve(rows, signs, ridge, squared_norms, alpha, weights, decision, tol, cutoff, max_iter, seed):
+def solve(rows, signs, ridge, squared_norms, alpha, weights, decision, tol, cutoff, max_iter, seed, stop):
     """Run from ``alpha`` and its ``weights``; fill both and ``decision``, the values w'x_j.
 
     The run also ends once the dual passes ``cutoff``: the optimum lies above it then, which is all
-    that a search for a lower optimum wants to know. Returns the number of epochs, the primal and the
+    that a search for a lower optimum wants to know; and after the epoch in which ``stop[0]`` becomes True.
+    Returns the number of epochs, the primal and the
     dual value.
     """
     n = signs.shape[0]
@@ -124,7 +124,7 @@ def solve(rows, signs, ridge, squared_norms, alpha, weights, decision, tol, cuto
         squared_norm = np.dot(flat, flat)
         dual = dual_value(alpha, ridge, squared_norm)
         primal = 0.5 * squared_norm + 0.5 * hinge
-        if is_abandoned():
+        if stop[0]:
             return n_iter, primal, dual
         if primal - dual > trigger * primal and n_iter < max_iter and dual <= cutoff:
             continue

@@ -12,7 +12,7 @@ from margintree.compiled.rows import squared_norms
 
 
 @compiled
-def between(rows, n_columns, row_index, n_left, ridge, constant, tol, max_iter, seed):
+def between(rows, n_columns, row_index, n_left, ridge, constant, tol, max_iter, seed, stop):
     """Return the columns in use, the weights over them (and the constant column's), and the relative gap.
 
     The first ``n_left`` rows of ``row_index`` are the positive ones; ``ridge`` is that of all rows.
@@ -31,6 +31,6 @@ def between(rows, n_columns, row_index, n_left, ridge, constant, tol, max_iter, 
     weights = np.zeros(columns.shape[0] + (1 if constant else 0))
     alpha, decision = np.zeros(n), np.empty(n)
     _, primal, dual = solve(
-        own, signs, own_ridge, squared_norms(own, n), alpha, weights, decision, tol, np.inf, max_iter, seed
+        own, signs, own_ridge, squared_norms(own, n), alpha, weights, decision, tol, np.inf, max_iter, seed, stop
     )
     return columns, weights, (primal - dual) / primal if primal > 0.0 else 0.0

@@ -19,7 +19,6 @@ See docs/solvers/softmax_dual.md.
 import numpy as np
 
 from margintree.compiled.compile import compiled
-from margintree.compiled.giving_up import is_abandoned
 from margintree.compiled.linear_dual import shuffle
 
 # Odds of e^-8 against the best class change nothing: such a rival is not asked about again, from the third epoch on.
@@ -69,7 +68,7 @@ def _step(scores, p, target, curvature, n):
 
 
 @compiled
-def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter):
+def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter, stop):
     """Fill ``weights`` and ``intercepts``, which come as zeros; return the epochs and the relative duality gap.
 
     ``order`` has the rows that count, ``listed`` the classes of each row (-1 is none), its own one first.
@@ -149,7 +148,7 @@ def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter):
         # rows only when the gap looks small enough.
         primal = loss + 0.5 * squared_norm
         gap = (primal - dual) / max(primal, least)
-        if is_abandoned():
+        if stop[0]:
             return n_iter, gap
         if gap > trigger and n_iter < max_iter:
             continue

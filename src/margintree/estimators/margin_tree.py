@@ -27,7 +27,7 @@ from margintree.solvers.training_set import COPIED_VALUES, MOST_DENSE_FEATURES, 
 from margintree.splits import SPLITS, RandomSplit, Split
 from margintree.splits.given_tree import GivenTreeSplit
 from margintree.structures.given_tree import GivenTree, class_tree_of
-from margintree.structures.grow import GrownTree, grow
+from margintree.structures.grow import GrownTree, NodeSettings, grow
 from margintree.structures.half_rows import half_of_the_rows
 from margintree.training.decision import decide
 from margintree.training.defaults import Wanted
@@ -256,9 +256,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             grown = grow(
                 training_set,
                 split,
-                balance=self.balance,
-                tol=self.tol,
-                max_iter=self.max_iter,
+                NodeSettings(self.balance, self.tol, self.max_iter),
                 seed=seed,
                 n_threads=self._n_threads(),
                 on_node=self._progress.node_done,
@@ -355,9 +353,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             grown = grow(
                 half,
                 split,
-                balance=self.balance,
-                tol=self.tol,
-                max_iter=self.max_iter,
+                NodeSettings(self.balance, self.tol, self.max_iter),
                 # A split that looks at no row would draw the same tree again.
                 seed=seed + number if isinstance(split, RandomSplit) else seed,
                 n_threads=self._n_threads(),

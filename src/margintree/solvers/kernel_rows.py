@@ -14,7 +14,7 @@ from margintree import compiled
 from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, DualSolution, SVMSolution
-from margintree.worker_threads import give_up_if_abandoned
+from margintree.worker_threads import give_up_if_abandoned, stop_flag
 
 # Rows computed in one go when one is missing: enough for a matrix product to pay.
 FETCH = 32
@@ -221,6 +221,7 @@ class KernelRows(NodeRows):
                 cutoff,
                 max_updates - n_updates,
                 resume,
+                stop_flag(),
             )
             n_updates += updates
             if missing < 0:

@@ -21,7 +21,7 @@ from margintree.solvers.kernel_source import MEGABYTE, KernelSource
 from margintree.solvers.newton import newton
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, DualSolution, SVMSolution
-from margintree.worker_threads import give_up_if_abandoned
+from margintree.worker_threads import give_up_if_abandoned, stop_flag
 
 # Newton needs a features x features matrix. Up to this many features one step costs no more than a
 # few hundred epochs of coordinate descent.
@@ -159,7 +159,18 @@ class LinearRows(NodeRows):
         newton_pays = self._is_dense and self.features.shape[1] <= NEWTON_FEATURES
         epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, self.features.shape[1])) if newton_pays else max_iter
         n_iter, primal, dual = compiled.linear_dual.solve(
-            self._rows, signs, self.ridge, self._squared_norms, alpha, weights, decision, tol, cutoff, epochs, self.seed
+            self._rows,
+            signs,
+            self.ridge,
+            self._squared_norms,
+            alpha,
+            weights,
+            decision,
+            tol,
+            cutoff,
+            epochs,
+            self.seed,
+            stop_flag(),
         )
         if newton_pays and primal - dual > tol * primal and dual <= cutoff:
             steps, weights, alpha, decision, primal, dual = newton(
@@ -206,7 +217,18 @@ class LinearRows(NodeRows):
         newton_pays = self._is_dense and weights.size <= NEWTON_FEATURES
         epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, weights.size)) if newton_pays else max_iter
         n_iter, primal, dual = compiled.linear_dual.solve(
-            rows, signs, self.ridge, self._squared_norms, alpha, weights, signed, tol, np.inf, epochs, self.seed
+            rows,
+            signs,
+            self.ridge,
+            self._squared_norms,
+            alpha,
+            weights,
+            signed,
+            tol,
+            np.inf,
+            epochs,
+            self.seed,
+            stop_flag(),
         )
         if newton_pays and primal - dual > tol * primal:
             psi = (self._own_copy[:, :, None] * mix[self.classes][:, None, :]).reshape(self.n_rows, -1)

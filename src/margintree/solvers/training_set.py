@@ -19,7 +19,7 @@ from margintree.solvers.kernel_source import KernelSource, PairBlocks
 from margintree.solvers.linear_rows import POLISH_WORK, IndexedRows, LinearRows, SparseRows, layout, with_constant
 from margintree.solvers.node_rows import Matrix, NodeRows, sample_of_classes
 from margintree.solvers.solution import Array, SVMSolution
-from margintree.worker_threads import give_up_if_abandoned
+from margintree.worker_threads import give_up_if_abandoned, stop_flag
 
 Index = npt.NDArray[np.int64]
 
@@ -235,7 +235,16 @@ class LinearTrainingSet(TrainingSet):
         give_up_if_abandoned()
         rows = np.concatenate([left, right])
         columns, weights, _ = compiled.machine.between(
-            self._arrays, self.X.shape[1], rows, len(left), self.ridge, self.fit_intercept, tol, max_iter, seed
+            self._arrays,
+            self.X.shape[1],
+            rows,
+            len(left),
+            self.ridge,
+            self.fit_intercept,
+            tol,
+            max_iter,
+            seed,
+            stop_flag(),
         )
         return self._kept(columns, weights)
 

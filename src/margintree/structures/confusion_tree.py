@@ -15,7 +15,7 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 
-from margintree.class_tree import ClassTree, NestedClasses
+from margintree.class_tree import ClassTree, divided
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -49,20 +49,10 @@ def confusion_tree(affinity: Array, *, smallest_share: float = SMALLEST_SHARE) -
     ((0, 2), (1, 3))
     """
     affinity = _checked(affinity)
-    preorder: list[int] = []
-    pending = [np.arange(len(affinity))]
-    while pending:
-        classes = pending.pop()
-        if len(classes) == 1:
-            preorder.append(int(classes[0]))
-            continue
-        preorder.append(-1)
-        left = cut_in_two(affinity[np.ix_(classes, classes)], smallest_share=smallest_share)
-        pending += (classes[~left], classes[left])
-    roots: list[NestedClasses] = []
-    for label in reversed(preorder):
-        roots.append(label if label >= 0 else (roots.pop(), roots.pop()))
-    return ClassTree.from_nested(roots[0])
+    return divided(
+        len(affinity),
+        lambda classes: cut_in_two(affinity[np.ix_(classes, classes)], smallest_share=smallest_share),
+    )
 
 
 def cut_in_two(affinity: Array, *, smallest_share: float = SMALLEST_SHARE) -> Mask:

@@ -6,17 +6,18 @@ that follows from its parent's, and the tree is numbered in preorder once it is 
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from margintree.class_tree import ClassTree
+from margintree.class_tree import ClassTree, preorder_of
 from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.training_set import SOLVER_SEED, TrainingSet
 from margintree.splits.node import NodeProblem, Split, SplitResult
-from margintree.structures.executors import Executor, executor_for
+from margintree.structures.executors import nodes_done
 
 Index = npt.NDArray[np.int64]
 
@@ -83,6 +84,15 @@ class GrownTree:
     classifiers: list[NodeClassifier]
 
 
+@dataclass(frozen=True)
+class NodeSettings:
+    """What the problems of all nodes have in common; see ``NodeProblem``."""
+
+    balance: float
+    tol: float
+    max_iter: int
+
+
 @dataclass(frozen=True, eq=False)
 class NodeTask:
     """A node to divide; its seed follows from its path alone."""
@@ -110,10 +120,8 @@ class NodeDone:
 def grow(
     training_set: TrainingSet,
     split: Split,
+    settings: NodeSettings,
     *,
-    balance: float,
-    tol: float,
-    max_iter: int,
     seed: int,
     n_threads: int = 1,
     on_node: Callable[[NodeRecord, int], None] | None = None,
@@ -129,36 +137,29 @@ def grow(
 
     def work(task: NodeTask) -> NodeDone:
         try:
-            done = _split_node(training_set, split, task, balance, tol, max_iter)
+            done = _split_node(training_set, split, task, settings)
             return done if keep is None else replace(done, classifier=keep(done.classifier))
         except Exception as error:
             error.add_note(_where(task, training_set, class_names))
             raise
 
-    n_nodes = 2 * training_set.n_classes - 1
+    tasks = [NodeTask(0, np.arange(training_set.n_classes), seed)]
     # Work positions are handed out as nodes appear; preorder numbers follow at the end.
-    children: list[tuple[int, int]] = [(-1, -1)] * n_nodes
-    leaf: list[int] = [-1] * n_nodes
-    done: dict[int, NodeDone] = {}
-    next_position, n_pending = 1, 1
-    executor: Executor[NodeTask, NodeDone] = executor_for(work, n_threads)
-    with executor:
-        executor.submit(NodeTask(0, np.arange(training_set.n_classes), seed))
-        while n_pending:
-            task, result = executor.next_done()
-            n_pending -= 1
+    leaf_class, children, done = [-1], {}, {}
+    with closing(nodes_done(work, tasks, n_threads)) as results:
+        for task, result in results:
             done[task.position] = result
-            children[task.position] = (next_position, next_position + 1)
+            children[task.position] = (len(leaf_class), len(leaf_class) + 1)
             for side, classes in enumerate((result.left, result.right)):
-                if len(classes) == 1:
-                    leaf[next_position] = int(classes[0])
-                else:
-                    executor.submit(task.child(side, classes, next_position))
-                    n_pending += 1
-                next_position += 1
+                if len(classes) > 1:
+                    tasks.append(task.child(side, classes, len(leaf_class)))
+                leaf_class.append(-1 if len(classes) > 1 else int(classes[0]))
             if on_node is not None:
                 on_node(result.record, len(done))
-    return _in_preorder(children, leaf, done)
+    order = preorder_of(children)
+    nodes = [done[position] for position in order if position in done]
+    tree = ClassTree.from_preorder([leaf_class[position] for position in order])
+    return GrownTree(tree, [node.record for node in nodes], [node.classifier for node in nodes])
 
 
 def child_seed(seed: int, side: int) -> int:
@@ -171,17 +172,15 @@ def child_seed(seed: int, side: int) -> int:
     return (x ^ (x >> 31)) >> 1
 
 
-def _split_node(
-    training_set: TrainingSet, split: Split, task: NodeTask, balance: float, tol: float, max_iter: int
-) -> NodeDone:
+def _split_node(training_set: TrainingSet, split: Split, task: NodeTask, settings: NodeSettings) -> NodeDone:
     began = time.perf_counter()
     rows = training_set.node_rows(task.classes, SOLVER_SEED)
     node = NodeProblem(
         rows,
         training_set.sizes[task.classes],
-        balance=balance,
-        tol=tol,
-        max_iter=max_iter,
+        balance=settings.balance,
+        tol=settings.tol,
+        max_iter=settings.max_iter,
         seed=task.seed,
         share=rows.n_rows / training_set.n_rows,
         classes=task.classes,
@@ -235,26 +234,3 @@ def _checked(result: SplitResult, split: Split, node: NodeProblem) -> SplitResul
             f"Got {np.asarray(result.labelling).tolist()}."
         )
     return result
-
-
-def _in_preorder(children: list[tuple[int, int]], leaf: list[int], done: dict[int, NodeDone]) -> GrownTree:
-    n_nodes = len(leaf)
-    children_left = np.full(n_nodes, -1)
-    children_right = np.full(n_nodes, -1)
-    leaf_class = np.full(n_nodes, -1)
-    order: list[NodeDone] = []
-    stack = [(0, -1)]
-    for number in range(n_nodes):
-        position, right_of = stack.pop()
-        if right_of >= 0:
-            children_right[right_of] = number
-        if leaf[position] >= 0:
-            leaf_class[number] = leaf[position]
-            continue
-        left, right = children[position]
-        children_left[number] = number + 1
-        order.append(done[position])
-        stack.append((right, number))
-        stack.append((left, -1))
-    tree = ClassTree.from_arrays(children_left, children_right, leaf_class)
-    return GrownTree(tree, [d.record for d in order], [d.classifier for d in order])

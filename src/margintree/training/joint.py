@@ -20,6 +20,7 @@ from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, POLISH_TOL, POL
 from margintree.solvers.solution import Array, DualSolution
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training.joint_newton import TreeRows, newton
+from margintree.worker_threads import stop_flag
 
 Index = npt.NDArray[np.int64]
 
@@ -138,6 +139,7 @@ def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter:
         tol,
         max_iter,
         rows.seed,
+        stop_flag(),
     )
     return _Trained(weights, alpha, worst, primal, dual, n_iter)
 

@@ -19,7 +19,7 @@ from margintree.solvers.linear_rows import layout
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training.machines import Trainer, as_kept, train_against_the_rest
-from margintree.worker_threads import give_up_if_abandoned, in_tasks
+from margintree.worker_threads import give_up_if_abandoned, in_tasks, stop_flag
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -202,8 +202,21 @@ class ListTrainer:
             offset = blend.mean_weight * projection[part][taken] + blend.path_weight * lists.path_score[part][taken]
             offset += blend.constant
             columns, weights, intercept, _, _ = compiled.leaf_dual.solve_leaf(
-                *(rows, row[sign > 0.0], weight, blend.mean_weight, row, sign, offset, ridge, norms),
-                *(fit_intercept, work, trainer.tol, trainer.max_iter, trainer.seed),
+                rows,
+                row[sign > 0.0],
+                weight,
+                blend.mean_weight,
+                row,
+                sign,
+                offset,
+                ridge,
+                norms,
+                fit_intercept,
+                work,
+                trainer.tol,
+                trainer.max_iter,
+                trainer.seed,
+                stop_flag(),
             )
             return LinearClassifier(columns, weights, blend.constant + intercept)
 

@@ -15,6 +15,7 @@ from margintree import compiled
 from margintree.solvers.classifier import LinearClassifier, NodeClassifier
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet, Moments, pieces
+from margintree.worker_threads import stop_flag
 
 Index = npt.NDArray[np.int64]
 Single = npt.NDArray[np.float32]
@@ -165,8 +166,16 @@ class SoftmaxTrainer:
         # Lists of rows that are the only ones of their class, by machines that do not know it, say nothing of rivals.
         if cost_factor > 0.0 and (self.lists.are_complete or self._has_class_of_several_rows):
             _, gap = compiled.softmax_dual.solve(
-                *(self.Z, self.order, self.lists.classes.copy(), offsets, cost_factor * self.cost),
-                *(weights, intercepts, tol, max_iter),
+                self.Z,
+                self.order,
+                self.lists.classes.copy(),
+                offsets,
+                cost_factor * self.cost,
+                weights,
+                intercepts,
+                tol,
+                max_iter,
+                stop_flag(),
             )
         back = (mean_weight * means + weights) @ self.metric.transform.T
         intercepts += -0.5 * mean_weight * squared_norms - back @ self.metric.centre
@@ -187,7 +196,7 @@ class SoftmaxTrainer:
         squared_norms = np.einsum("ij,ij->i", centres, centres).astype(np.float64)
         scores = np.zeros(self.lists.classes.shape, dtype=np.float32)
         compiled.softmax_dual.mean_scores(
-            *(self.Z, centres, squared_norms, self.lists.classes, np.minimum(1.0, weight), class_weight, scores)
+            self.Z, centres, squared_norms, self.lists.classes, np.minimum(1.0, weight), class_weight, scores
         )
         return centres, squared_norms, scores
 
