@@ -8,20 +8,21 @@ each task, in ``give_up_if_abandoned``, which the solvers call before each probl
 compiled loops, which are given ``stop_flag()``. A process that exits waits for that.
 """
 
+import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
-from contextlib import closing
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+_Task: TypeAlias = tuple[Future[Any], Callable[[], Any]]
 
 
 class Elsewhere(Protocol):
@@ -38,7 +39,7 @@ class Elsewhere(Protocol):
 
 elsewhere: contextvars.ContextVar[Elsewhere | None] = contextvars.ContextVar("elsewhere", default=None)
 
-# Where Ctrl-C does not end waiting, as on Windows, it is noticed after this time.
+# A waiting thread looks up this often: whether its work has ended, and on Windows whether Ctrl-C was pressed.
 SECONDS_BETWEEN_LOOKS = 0.2
 # A thread that has not begun by then was killed by a lack of memory.
 SECONDS_TO_BEGIN = 10.0
@@ -85,7 +86,7 @@ class Threads(Executor):
         # What the caller set for its own context, such as numpy's error state, holds in the threads, too.
         self._context = contextvars.copy_context()
         self._context.run(_current.set, self._work)
-        self._tasks: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -99,7 +100,7 @@ class Threads(Executor):
         return future
 
     def _work_on_tasks(self) -> None:
-        while (task := self._tasks.get()) is not None:
+        while (task := self._next_task()) is not None:
             future, function = task
             try:
                 give_up_if_abandoned()
@@ -111,6 +112,14 @@ class Threads(Executor):
             # An idle thread keeps no rows and no results alive.
             del task, future, function
 
+    def _next_task(self) -> "_Task | None":
+        """Wait for a task; None where there will be no more, because the work or the process ends."""
+        # A second error may keep ``shutdown`` from telling.
+        while not self._work.flag[0] and threading.main_thread().is_alive():
+            with contextlib.suppress(Empty):
+                return self._tasks.get(timeout=SECONDS_BETWEEN_LOOKS)
+        return None
+
     def first_done(self, futures: Iterable[Future[Any]]) -> set[Future[Any]]:
         """Wait until some of the futures are done and return them, or raise the error that ended the work."""
         while True:
@@ -121,6 +130,8 @@ class Threads(Executor):
                     raise self._work.error or error
             if done:
                 return done
+            if self._work.error is not None:
+                raise self._work.error
             if not any(thread.is_alive() for thread in self._threads):
                 # For instance for want of memory, before it could say so.
                 raise RuntimeError("All worker threads ended before the work was done.")
@@ -191,7 +202,7 @@ def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads:
         return apart(lambda: [_next(work, task) for task in tasks])
     numbered = list(enumerate(tasks))
     results: list[Any] = [None] * len(numbered)
-    with closing(in_any_order(lambda pair: work(pair[1]), numbered, n_threads)) as done:
+    with contextlib.closing(in_any_order(lambda pair: work(pair[1]), numbered, n_threads)) as done:
         for (number, _), result in done:
             results[number] = result
     return results
