@@ -59,7 +59,7 @@ def test_nested_round_trip(nested: NestedClasses) -> None:
 @given(nested_trees())
 def test_arrays_round_trip(nested: NestedClasses) -> None:
     tree = ClassTree.from_nested(nested)
-    assert ClassTree.from_arrays(tree.children_left, tree.children_right, tree.leaf_class) == tree
+    assert ClassTree(tree.children_left, tree.children_right, tree.leaf_class) == tree
 
 
 @given(nested_trees())
@@ -115,7 +115,7 @@ def test_leaves_and_internal_nodes_are_all_nodes(nested: NestedClasses) -> None:
     assert sorted(tree.leaf_of_class) == leaves
     assert sorted([*leaves, *tree.internal_nodes]) == list(range(tree.n_nodes))
     assert tree.leaf_class[tree.leaf_of_class].tolist() == list(range(tree.n_classes))
-    assert tree.n_leaves == tree.n_classes == len(leaves)
+    assert tree.n_classes == len(leaves)
     assert tree.parent[0] == -1
 
 
@@ -144,7 +144,7 @@ def test_arrays_are_int32_in_preorder() -> None:
 
 def test_a_single_class_is_one_leaf() -> None:
     tree = ClassTree.from_nested(0)
-    assert (tree.n_nodes, tree.n_classes, tree.n_leaves, tree.max_depth) == (1, 1, 1, 0)
+    assert (tree.n_nodes, tree.n_classes, tree.max_depth) == (1, 1, 0)
     assert tree.is_leaf(0)
     assert tree.internal_nodes.size == 0
     assert tree.to_newick() == "0;"
@@ -181,7 +181,7 @@ def test_writing_into_a_tree_raises(name: str) -> None:
 
 def test_a_tree_does_not_follow_changes_of_the_arrays_it_was_made_of() -> None:
     leaf_class = np.array([-1, 0, 1], dtype=np.int32)
-    tree = ClassTree.from_arrays([1, -1, -1], [2, -1, -1], leaf_class)
+    tree = ClassTree([1, -1, -1], [2, -1, -1], leaf_class)
     leaf_class[1:] = [1, 0]
     assert tree.to_nested() == (0, 1)
 
@@ -223,7 +223,7 @@ def test_arrays_that_are_no_class_tree_are_refused(
     left: list[int], right: list[int], leaf_class: list[int], message: str
 ) -> None:
     with pytest.raises(ValueError, match=message):
-        ClassTree.from_arrays(left, right, leaf_class)
+        ClassTree(left, right, leaf_class)
 
 
 @given(st.data())

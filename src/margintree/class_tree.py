@@ -7,7 +7,7 @@ subtree of node i is a contiguous range that starts at i, and the sequence of le
 """
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Self, TypeAlias
 
@@ -86,17 +86,6 @@ class ClassTree:
             object.__setattr__(self, attribute.name, _read_only(array))
 
     @classmethod
-    def from_arrays(cls, children_left: ArrayLike, children_right: ArrayLike, leaf_class: ArrayLike) -> Self:
-        """Return the tree of these arrays, as the constructor does.
-
-        Examples
-        --------
-        >>> ClassTree.from_arrays([1, -1, -1], [2, -1, -1], [-1, 1, 0]).to_nested()
-        (1, 0)
-        """
-        return cls(children_left, children_right, leaf_class)
-
-    @classmethod
     def from_nested(cls, nested: NestedClasses) -> Self:
         """Return the tree of nested pairs: a leaf is a class index, an internal node a 2-tuple.
 
@@ -143,7 +132,7 @@ class ClassTree:
         """
         labels = newick.labels_in_preorder(text)
         n_classes = len(labels) - labels.count(None)
-        indices = {label: k for k, label in enumerate(_newick_names(names, n_classes))}
+        indices = {label: k for k, label in enumerate(newick.distinct(_names(names, n_classes)))}
         unknown = [label for label in labels if label is not None and label not in indices]
         if unknown:
             expected = f"class indices 0..{n_classes - 1}" if names is None else "members of names"
@@ -190,17 +179,6 @@ class ClassTree:
         3
         """
         return len(self.leaf_of_class)
-
-    @property
-    def n_leaves(self) -> int:
-        """Number of leaves: one per class.
-
-        Examples
-        --------
-        >>> ClassTree.from_nested(0).n_leaves
-        1
-        """
-        return self.n_classes
 
     @property
     def max_depth(self) -> int:
@@ -251,7 +229,7 @@ class ClassTree:
 
         Examples
         --------
-        >>> ClassTree.from_arrays([1, -1, -1], [2, -1, -1], [-1, 0, 1]).to_nested()
+        >>> ClassTree([1, -1, -1], [2, -1, -1], [-1, 0, 1]).to_nested()
         (0, 1)
         """
         roots: list[NestedClasses] = []
@@ -274,7 +252,7 @@ class ClassTree:
         >>> print(ClassTree.from_nested((0, (2, 1))).to_newick(["cat", "dog", "red fox"]))
         (cat,('red fox',dog));
         """
-        labels = [newick.quoted(name) for name in _newick_names(names, self.n_classes)]
+        labels = [newick.quoted(name) for name in newick.distinct(_names(names, self.n_classes))]
         leaf_class, right = self.leaf_class.tolist(), self.children_right.tolist()
         pieces: list[str] = []
         stack: list[int | str] = [";", 0]
@@ -317,7 +295,7 @@ class ClassTree:
         """
         if max_depth is not None and operator.index(max_depth) < 0:
             raise ValueError(f"max_depth must be None or an int >= 0. Got {max_depth}.")
-        labels = _names(names, self.n_classes) or [f"class {k}" for k in range(self.n_classes)]
+        labels = _names(names, self.n_classes, "class ")
         lines: list[str] = []
         stack = [(0, "", "")]
         while stack:
@@ -420,41 +398,6 @@ def _preorder_depth(left: list[int], right: list[int]) -> list[int]:
     return depth
 
 
-def preorder_of(children: Mapping[int, tuple[int, int]]) -> list[int]:
-    """Return nodes of any numbers in preorder, from node 0; ``children`` has those of each internal node.
-
-    Examples
-    --------
-    >>> preorder_of({0: (2, 1), 2: (3, 4)})
-    [0, 2, 3, 4, 1]
-    """
-    order, pending = [], [0]
-    while pending:
-        node = pending.pop()
-        order.append(node)
-        pending += children.get(node, ())[::-1]
-    return order
-
-
-def divided(n_classes: int, divide: Callable[[_Integers], NDArray[np.bool_]]) -> ClassTree:
-    """Return the tree in which ``divide`` tells for the classes of every node which of them go left.
-
-    Examples
-    --------
-    >>> divided(3, lambda classes: classes < classes.max()).to_nested()
-    ((0, 1), 2)
-    """
-    leaf_class: list[int] = []
-    pending = [np.arange(n_classes)]
-    while pending:
-        classes = pending.pop()
-        leaf_class.append(int(classes[0]) if len(classes) == 1 else -1)
-        if len(classes) > 1:
-            left = divide(classes)
-            pending += (classes[~left], classes[left])
-    return ClassTree.from_preorder(leaf_class)
-
-
 def _subtree_end(right: list[int]) -> list[int]:
     end = [0] * len(right)
     for node in reversed(range(len(right))):
@@ -462,15 +405,7 @@ def _subtree_end(right: list[int]) -> list[int]:
     return end
 
 
-def _names(names: ClassNames | None, n_classes: int) -> list[str]:
+def _names(names: ClassNames | None, n_classes: int, prefix: str = "") -> list[str]:
     if names is not None and len(names) != n_classes:
         raise ValueError(f"names must hold one name for each of the {n_classes} classes. Got {len(names)} names.")
-    return [] if names is None else [str(name) for name in names]
-
-
-def _newick_names(names: ClassNames | None, n_classes: int) -> list[str]:
-    labels = _names(names, n_classes) or [str(k) for k in range(n_classes)]
-    last = {label: k for k, label in enumerate(labels)}
-    for label in (label for k, label in enumerate(labels) if last[label] != k):
-        raise ValueError(f"names must differ, as a Newick leaf is known by its name. Got {label!r} more than once.")
-    return labels
+    return [f"{prefix}{k}" for k in range(n_classes)] if names is None else [str(name) for name in names]

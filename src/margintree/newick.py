@@ -24,6 +24,14 @@ _FOLLOWERS = {
 }
 
 
+def distinct(names: list[str]) -> list[str]:
+    """Return the names, of which no two may be equal."""
+    last = {name: k for k, name in enumerate(names)}
+    for name in (name for k, name in enumerate(names) if last[name] != k):
+        raise ValueError(f"names must differ, as a Newick leaf is known by its name. Got {name!r} more than once.")
+    return names
+
+
 def quoted(name: str) -> str:
     """Return the name as it stands in a Newick text."""
     return name if _BARE_NAME.fullmatch(name) else "'" + name.replace("'", "''") + "'"

@@ -21,7 +21,7 @@ from margintree.prediction.linear_tree import LinearTree
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import layout, read_only
 
-tree = ClassTree.from_arrays([1, -1, -1], [2, -1, -1], [-1, 0, 1])
+tree = ClassTree([1, -1, -1], [2, -1, -1], [-1, 0, 1])
 model = LinearTree.from_classifiers(tree, [LinearClassifier(np.arange(2), np.ones(2), 0.0)], 2)
 forest = list(model.forest)
 forest[1] = read_only(np.array([99, -1, -1]))

@@ -48,7 +48,7 @@ class FilterTreeClassifier(TreeWalker):
     >>> from sklearn.datasets import load_iris
     >>> from margintree import FilterTreeClassifier
     >>> X, y = load_iris(return_X_y=True)
-    >>> FilterTreeClassifier("rbf", C=10, random_state=0).fit(X, y).tree_.n_leaves
+    >>> FilterTreeClassifier("rbf", C=10, random_state=0).fit(X, y).tree_.n_classes
     3
     """
 

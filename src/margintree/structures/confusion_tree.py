@@ -15,7 +15,8 @@ import numpy.typing as npt
 from scipy.linalg import eigh
 from scipy.sparse.csgraph import connected_components
 
-from margintree.class_tree import ClassTree, divided
+from margintree.class_tree import ClassTree
+from margintree.structures.preorder import divided
 
 Array = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]

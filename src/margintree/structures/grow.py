@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from margintree.class_tree import ClassTree, preorder_of
+from margintree.class_tree import ClassTree
 from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.training_set import SOLVER_SEED, TrainingSet
 from margintree.splits.node import NodeProblem, Split, SplitResult
 from margintree.structures.executors import nodes_done
+from margintree.structures.preorder import preorder_of
 
 Index = npt.NDArray[np.int64]
 

@@ -3,7 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from margintree.class_tree import ClassTree, divided
+from margintree.class_tree import ClassTree
+from margintree.structures.preorder import divided
 
 
 def random_tree(n_classes: int, seed: int) -> ClassTree:

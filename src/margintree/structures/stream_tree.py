@@ -23,6 +23,7 @@ from margintree.class_tree import ClassTree
 from margintree.solvers.linear_rows import layout
 from margintree.solvers.node_rows import Matrix
 from margintree.solvers.solution import Array
+from margintree.structures.preorder import preorder_of
 
 Index = npt.NDArray[np.int64]
 
@@ -145,23 +146,10 @@ class StreamTree:
 
         ``class_of_label`` names the class of each label: a permutation of 0 .. n_labels - 1.
         """
-        left, right = self._children_left.tolist(), self._children_right.tolist()
-        order: list[int] = []
-        pending = [0]
-        while pending:
-            node = pending.pop()
-            order.append(node)
-            if left[node] >= 0:
-                pending += (right[node], left[node])
-        number = np.array(order)
-        rank = np.empty_like(number)
-        rank[number] = np.arange(len(number))
+        pairs = zip(self._children_left.tolist(), self._children_right.tolist(), strict=True)
+        number = np.array(preorder_of({node: pair for node, pair in enumerate(pairs) if pair[0] >= 0}))
         is_leaf = self._children_left[number] < 0
-        tree = ClassTree.from_arrays(
-            np.where(is_leaf, -1, rank[self._children_left[number]]),
-            np.where(is_leaf, -1, rank[self._children_right[number]]),
-            np.where(is_leaf, class_of_label[self._leaf_class[number]], -1),
-        )
+        tree = ClassTree.from_preorder(np.where(is_leaf, class_of_label[self._leaf_class[number]], -1).tolist())
         return tree, number
 
     def _reserve(self, n_labels: int) -> None:
