@@ -3,10 +3,12 @@
 import os
 import re
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import matplotlib
 from docutils import nodes
+from sklearn.datasets import fetch_20newsgroups
 from sphinx import addnodes
 from sphinx.application import Sphinx
 
@@ -73,12 +75,27 @@ html_sidebars = {"index": [], "changelog": []}
 copybutton_exclude = ".linenos, .gp, .go"
 
 
+def has_newsgroups() -> bool:
+    """Return whether scikit-learn has downloaded the 20 newsgroups."""
+    try:
+        fetch_20newsgroups(download_if_missing=False)
+    except OSError:
+        return False
+    return True
+
+
+# What some examples need, by the text that shows it. Examples whose data are missing are shown, but not run.
+AVAILABLE = {
+    "MARGINTREE_DATA": bool(os.environ.get("MARGINTREE_DATA")),
+    "wordllama": find_spec("wordllama") is not None,
+    "fetch_20newsgroups": has_newsgroups(),
+}
+
+
 def runnable_examples() -> str:
-    """Return a pattern of the examples that can run here: some read files of a data directory."""
-    has_data = bool(os.environ.get("MARGINTREE_DATA"))
-    names = [
-        path.stem for path in EXAMPLES.glob("plot_*.py") if has_data or "MARGINTREE_DATA" not in path.read_text("utf-8")
-    ]
+    """Return a pattern of the examples that can run here."""
+    texts = {path.stem: path.read_text("utf-8") for path in EXAMPLES.glob("plot_*.py")}
+    names = [name for name, text in texts.items() if all(there for need, there in AVAILABLE.items() if need in text)]
     return rf"[\\/]({'|'.join(names)})\.py$"
 
 

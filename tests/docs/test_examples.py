@@ -4,7 +4,9 @@ import runpy
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
+from sklearn.utils import Bunch
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 NEED_DATA = [path for path in EXAMPLES if "MARGINTREE_DATA" in path.read_text(encoding="utf-8")]
@@ -38,3 +40,29 @@ def test_an_example_without_its_data_says_what_to_do(path, monkeypatch):
     monkeypatch.delenv("MARGINTREE_DATA", raising=False)
     with pytest.raises(SystemExit, match="set MARGINTREE_DATA to the directory"):
         runpy.run_path(str(path))
+
+
+def test_an_example_that_cannot_download_its_messages_says_so(monkeypatch):
+    def fails(**_):
+        raise OSError("no network")
+
+    monkeypatch.setattr("sklearn.datasets.fetch_20newsgroups", fails)
+    with pytest.raises(SystemExit, match=r"needs the 20 newsgroups, .* no network"):
+        runpy.run_path(str(EXAMPLES[0].parent / "plot_newsgroups.py"))
+
+
+def test_the_newsgroups_example_runs_on_any_messages(monkeypatch, capsys):
+    """Messages of three topics stand in for the real ones, which are downloaded."""
+    words = {"rec.autos": "car engine wheel", "rec.sport.hockey": "puck goalie team", "sci.space": "orbit moon launch"}
+
+    def fetch(**_):
+        texts = [f"{text} {n % 7} {text.split()[n % 3]}" for text in words.values() for n in range(20)]
+        target = np.repeat(np.arange(len(words)), 20)
+        return Bunch(data=texts, target=target, target_names=list(words))
+
+    monkeypatch.setattr("sklearn.datasets.fetch_20newsgroups", fetch)
+    plt.close("all")
+    runpy.run_path(str(EXAMPLES[0].parent / "plot_newsgroups.py"))
+    assert len(plt.get_fignums()) == 3
+    assert "prediction: rec.sport.hockey" in capsys.readouterr().out
+    plt.close("all")

@@ -231,8 +231,8 @@ class Explanation:
             doubt = "" if step.is_preferred else ", its machine prefers the other side"
             facts = f"decision value {step.decision_value:+.3g}, margin {step.margin:.3g}{probability}{doubt}"
             lines.append(f"  [{step.node}] {step.side}: {facts}")
-            lines.append(f"      kept      {self._group(step.kept)}")
-            lines.append(f"      given up  {self._group(step.given_up)}")
+            lines.append(f"      kept:     {self._group(step.kept)}")
+            lines.append(f"      given up: {self._group(step.given_up)}")
             lines += _feature_lines(step.features, "for", "against", "      ")
         return lines
 
@@ -265,5 +265,5 @@ def _feature_lines(features: Sequence[Contribution], towards: str, against: str,
         spoke = [f for f in features if f.contribution * sign > 0.0]
         texts = [f"{shortened(f.feature, LONGEST_FEATURE)} {f.contribution:+.3g}" for f in spoke]
         if texts:
-            lines.append(f"{indent}{title:<9} {', '.join(texts)}")
+            lines.append(f"{indent}{title + ':':<9} {', '.join(texts)}")
     return lines
