@@ -1,7 +1,9 @@
 """The rooms of the house: who may import whom, what an import costs, and the style of every file."""
 
+import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -30,6 +32,28 @@ def test_source_passes(command):
 def test_a_room_imports_only_rooms_above_it():
     done = run("-c", "from importlinter.cli import lint_imports_command; lint_imports_command()")
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def layers() -> list[list[str]]:
+    """Return the rooms of the import contract, the lowest layer first."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    return [layer.split(" | ") for layer in reversed(settings["tool"]["importlinter"]["contracts"][0]["layers"])]
+
+
+def test_every_part_of_the_package_is_in_the_contract():
+    package = ROOT / "src" / "margintree"
+    parts = {p.stem for p in package.glob("*.py")} | {p.parent.name for p in package.glob("*/__init__.py")}
+    assert parts - {"__init__"} == {room for layer in layers() for room in layer}
+
+
+def test_contributing_lists_the_rooms_in_the_order_of_the_contract():
+    table = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").split("## The rooms")[1].split("\n## ")[0]
+    listed = [
+        room.removesuffix("/").removesuffix(".py") for room in re.findall(r"^\| `([^`]+)` \|", table, re.MULTILINE)
+    ]
+    level = {room: n for n, layer in enumerate(layers()) for room in layer}
+    assert sorted(listed) == sorted(level)
+    assert [level[room] for room in listed] == sorted(level.values())
 
 
 def test_import_and_help_do_not_load_numba_or_scikit_learn():
