@@ -1,7 +1,7 @@
 """MarginTreeClassifier: the class tree of maximum separating margin."""
 
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -261,7 +261,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
                 n_threads=self._n_threads(),
                 on_node=self._progress.node_done,
                 class_names=data.classes,
-                keep=lambda machine: as_kept(machine, training_set, self.prune),
+                keep=partial(as_kept, training_set=training_set, prune=self.prune),
             )
             trainer = Trainer(training_set, self.tol, self.max_iter, SOLVER_SEED)
             self._store([grown, *self._more_trees(trainer, data, seed)], trainer, data)

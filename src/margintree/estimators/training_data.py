@@ -1,6 +1,6 @@
 """From validated user data to a training set: weights, order by class, kernel parameters."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -43,16 +43,44 @@ def prepare(
 
     A row of weight zero counts as absent: a class that has no other rows is not learned. ``in_place`` leaves X alone.
     """
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    classes, codes = np.unique(y, return_inverse=True)
+    weight, keys = checked_weight(sample_weight, X), row_keys(X, pairwise=pairwise)
+    data = sorted_rows(classes, codes, weight, keys, C=C, class_weight=class_weight)
+    if not in_place:
+        rows = data.original_row
+        X = X[np.ix_(rows, rows)] if pairwise else X[rows]
+    return replace(data, X=X, in_place=in_place)
+
+
+def checked_weight(sample_weight: Any, X: Any) -> Array:
+    """Return a weight for each row of X."""
+    weight: Array = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
+    return weight
+
+
+def sorted_rows(
+    classes: npt.NDArray[Any],
+    codes: npt.NDArray[np.int64],
+    weight: Array,
+    keys: npt.NDArray[np.uint64],
+    *,
+    C: float,
+    class_weight: Any,
+) -> TrainingData:
+    """Return all of the training data but X, which is None: the order of the rows follows from what is given here.
+
+    ``codes`` numbers the classes of the rows, ``keys`` their content.
+    """
     kept = np.flatnonzero(weight > 0.0)
-    classes, codes = np.unique(y[kept], return_inverse=True)
+    present, codes = np.unique(codes[kept], return_inverse=True)
+    classes = classes[present]
     if len(classes) < 2:
         raise ValueError(
             f"A classifier needs at least 2 classes with rows of positive weight; got {len(classes)} class"
             f"{'' if len(classes) == 1 else 'es'}: {classes.tolist()}."
         )
     # The place of a row in the data plays no part.
-    order = np.lexsort((weight[kept], row_keys(X, pairwise=pairwise)[kept], codes))
+    order = np.lexsort((weight[kept], keys[kept], codes))
     rows = kept[order]
     codes, weight = codes[order], weight[rows]
     class_start = np.searchsorted(codes, np.arange(len(classes) + 1))
@@ -73,9 +101,7 @@ def prepare(
             f"The rows of class {classes[np.argmin(sizes)]!r} weigh {sizes.min():.3g} of {sizes.sum():.3g} in all, too "
             "little to be told from rounding. Raise their sample_weight, or set it to 0 to leave the class out."
         )
-    if not in_place:
-        X = X[np.ix_(rows, rows)] if pairwise else X[rows]
-    return TrainingData(X, classes, class_start, weight, cost, rows, in_place)
+    return TrainingData(None, classes, class_start, weight, cost, rows)
 
 
 def linear_set(data: TrainingData, *, fit_intercept: bool) -> LinearTrainingSet:

@@ -54,6 +54,8 @@ class TrainingSet(ABC):
     X: Matrix
     # None for the linear kernel.
     function: KernelFunction | None = None
+    # A node of more rows has a sample of about so many.
+    most_rows: int | None = None
 
     def __init__(self, class_start: Index, sample_weight: Array, cost: Array) -> None:
         self.class_start = class_start
@@ -80,9 +82,17 @@ class TrainingSet(ABC):
         """Return a copy of some rows."""
         return self.X[row_index]
 
+    def sample_of(self, classes: Index) -> tuple[Index, Index]:
+        """Return what ``rows_of`` does or, if that is too much, a sample with the same share of each class."""
+        row_index, start = self.rows_of(classes)
+        if self.most_rows is not None and len(row_index) > self.most_rows:
+            sample, start = sample_of_classes(start, self.most_rows, LEAST_ROWS_OF_CLASS)
+            row_index = row_index[sample]
+        return row_index, start
+
     def node_rows(self, classes: Index, seed: int) -> NodeRows:
         """Return the rows of a node that holds the given classes."""
-        row_index, start = self.rows_of(classes)
+        row_index, start = self.sample_of(classes)
         return self.select(row_index, start, seed)
 
     @abstractmethod
@@ -297,13 +307,6 @@ class KernelTrainingSet(TrainingSet):
     def units(self) -> Index:
         """For how many rows each one stands."""
         return units_of(self.sample_weight)
-
-    def node_rows(self, classes: Index, seed: int) -> KernelRows:
-        row_index, start = self.rows_of(classes)
-        if self.most_rows is not None and len(row_index) > self.most_rows:
-            sample, start = sample_of_classes(start, self.most_rows, LEAST_ROWS_OF_CLASS)
-            row_index = row_index[sample]
-        return self.select(row_index, start, seed)
 
     def select(self, row_index: Index, class_start: Index, seed: int) -> KernelRows:
         return KernelRows(self.source, row_index, class_start, self.ridge[row_index], seed)

@@ -228,13 +228,13 @@ def machines_without(
     Linear machines come as a pruned model keeps them.
     """
 
-    def rows_below(child: int) -> Index:
-        rows = trainer.training_set.rows_of(tree.classes_below(child).astype(np.int64))[0]
-        return rows[~left_out[rows]]
-
     def train(node: int) -> NodeClassifier:
-        left, right = int(tree.children_left[node]), int(tree.children_right[node])
-        machine = trainer.classifier_between(rows_below(left), rows_below(right))
-        return as_kept(machine, trainer.training_set, prune)
+        left, right = (
+            tree.classes_below(int(child)).astype(np.int64)
+            for child in (tree.children_left[node], tree.children_right[node])
+        )
+        rows, start = trainer.training_set.sample_of(np.concatenate([left, right]))
+        sides = (side[~left_out[side]] for side in np.split(rows, [start[len(left)]]))
+        return as_kept(trainer.classifier_between(*sides), trainer.training_set, prune)
 
     return in_tasks(train, tree.internal_nodes.tolist(), n_threads, "node machines of a fold")

@@ -1,0 +1,185 @@
+"""Arrays in files that all workers map, and pickles that hold the places of such arrays instead of their values.
+
+Work on a training set is a function that holds the training set. Its large arrays are written to the directory of the
+fit once; what travels to a worker is the rest of the function, a few kilobytes. A worker that dies takes nothing with
+it that another one could not map again.
+"""
+
+import hashlib
+import io
+import mmap
+import os
+import pickle
+import tempfile
+import weakref
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import numpy as np
+import numpy.typing as npt
+
+AnyArray = npt.NDArray[Any]
+
+# Smaller arrays travel with the function.
+LEAST_BYTES = 2**16
+# Functions that a worker keeps: those of a fit and of the one before.
+KEPT_FUNCTIONS = 4
+
+
+@dataclass(frozen=True)
+class ArrayPlace:
+    """Where an array lies in a file."""
+
+    path: str
+    offset: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    is_writable: bool
+
+    def open(self) -> AnyArray:
+        """Map the array. What is written to it stays in this process."""
+        whole = _mapped(self.path)
+        array: AnyArray = np.ndarray(self.shape, self.dtype, whole.data, self.offset, self.strides)
+        # Compiled loops are compiled apart for arrays that can and that cannot be written to.
+        array.flags.writeable = self.is_writable
+        return array
+
+
+_maps: "weakref.WeakValueDictionary[str, AnyArray]" = weakref.WeakValueDictionary()
+
+
+def _mapped(path: str) -> AnyArray:
+    """Return the bytes of a file; all arrays of this process that lie in it share one map."""
+    found = _maps.get(path)
+    if found is None:
+        try:
+            with open(path, "rb") as stream:
+                content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
+        except FileNotFoundError as error:
+            error.add_note(
+                "Rows of a fit are kept in a directory that all workers must see. Give directory= a path on a file "
+                "system that they share."
+            )
+            raise
+        found = np.frombuffer(content, dtype=np.uint8)
+        _maps[path] = found
+    return found
+
+
+def release_pages() -> None:
+    """Take the pages of all maps out of the memory of this process; they are read again when they are needed.
+
+    What a task wrote to an array is lost, which a task without side effects does not do.
+    """
+    if hasattr(mmap, "MADV_DONTNEED"):
+        for whole in list(_maps.values()):
+            content: Any = whole.base
+            content.obj.madvise(mmap.MADV_DONTNEED)
+
+
+class ArrayFiles:
+    """The arrays of one fit in a directory of its own; ``close`` removes it."""
+
+    def __init__(self, parent: str | os.PathLike[str] | None) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="margintree-", dir=parent))
+        # Workers may run as another user of the same group.
+        self.path.chmod(0o770)
+        self._files: dict[int, tuple[weakref.ref[Any], str]] = {}
+        self._finalizer = weakref.finalize(self, _remove, self.path)
+        self._n_files = 0
+        self.n_bytes = 0
+
+    def close(self) -> None:
+        """Remove the directory; arrays that are mapped stay valid."""
+        self._finalizer()
+
+    def new_path(self, name: str) -> str:
+        """Return a path that no other file has."""
+        self._n_files += 1
+        return str(self.path / f"{name}-{self._n_files}")
+
+    def empty(self, name: str, dtype: Any, shape: tuple[int, ...]) -> ArrayPlace:
+        """Make a file for an array that workers fill."""
+        dtype, path = np.dtype(dtype), self.new_path(name)
+        n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
+        with open(path, "wb") as stream:
+            # A file of no bytes cannot be mapped.
+            stream.truncate(max(1, n_bytes))
+        self.n_bytes += n_bytes
+        strides = np.empty((1, *shape[1:]), dtype).strides
+        return ArrayPlace(path, 0, dtype, shape, strides, False)
+
+    def place_of(self, array: AnyArray) -> ArrayPlace:
+        """Return where an array lies in a file; it is written to one unless it is part of one already."""
+        root = array
+        while isinstance(root.base, np.ndarray):
+            root = root.base
+        for path, whole in list(_maps.items()):
+            offset = _address(array) - _address(whole)
+            if 0 <= offset < whole.nbytes:
+                return _place(array, path, offset)
+        if not (root.flags.c_contiguous or root.flags.f_contiguous):
+            root = array = np.ascontiguousarray(array)
+        return _place(array, self._path_of(root), _address(array) - _address(root))
+
+    def _path_of(self, root: AnyArray) -> str:
+        known, path = self._files.get(id(root), (None, ""))
+        if known is None or known() is not root:
+            path = self.new_path("array")
+            root.ravel(order="K").tofile(path)
+            self.n_bytes += root.nbytes
+            # Once nobody here has the array, no further task can ask for it.
+            weakref.finalize(root, Path(path).unlink, missing_ok=True)
+            self._files[id(root)] = weakref.ref(root), path
+        return path
+
+    def pickled(self, thing: Any) -> bytes:
+        """Pickle anything, with the places of its large arrays in the stead of these."""
+        stream = io.BytesIO()
+        _Pickler(stream, self).dump(thing)
+        return stream.getvalue()
+
+    def put_function(self, function: Any) -> str:
+        """Write a function to a file whose name tells its content, and return the path."""
+        content = self.pickled(function)
+        path = str(self.path / f"function-{hashlib.sha256(content).hexdigest()[:24]}")
+        if not os.path.exists(path):
+            Path(path).write_bytes(content)
+            self.n_bytes += len(content)
+        return path
+
+
+@lru_cache(KEPT_FUNCTIONS)
+def get_function(path: str) -> Any:
+    """Return the function that a file holds."""
+    return pickle.loads(Path(path).read_bytes())
+
+
+class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
+    def __init__(self, stream: io.BytesIO, files: ArrayFiles) -> None:
+        super().__init__(stream, protocol=5)
+        self._array_files = files
+
+    def reducer_override(self, obj: Any) -> Any:
+        if type(obj) is np.ndarray and obj.nbytes >= LEAST_BYTES and not obj.dtype.hasobject:
+            return ArrayPlace.open, (self._array_files.place_of(obj),)
+        return super().reducer_override(obj)
+
+
+def _address(array: AnyArray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def _place(array: AnyArray, path: str, offset: int) -> ArrayPlace:
+    return ArrayPlace(path, offset, array.dtype, array.shape, array.strides, array.flags.writeable)
+
+
+def _remove(path: Path) -> None:
+    for file in path.glob("*"):
+        file.unlink(missing_ok=True)
+    if path.exists():
+        path.rmdir()

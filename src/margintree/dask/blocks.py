@@ -1,0 +1,64 @@
+"""Dask arrays and frames as lists of blocks of rows."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import dask.array as da
+from dask.base import is_dask_collection
+from dask.delayed import Delayed
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks of rows with their labels and weights, none of which is computed yet."""
+
+    X: list[Delayed]
+    y: list[Delayed]
+    sample_weight: list[Delayed | None]
+
+
+def is_frame(collection: Any) -> bool:
+    """Return whether a collection has columns with names, or is one of them."""
+    return hasattr(collection, "map_partitions") and hasattr(collection, "npartitions") and hasattr(collection, "_meta")
+
+
+def blocks_of(collection: Any, name: str) -> list[Delayed]:
+    """Return the blocks of rows of a Dask array or frame."""
+    if not is_dask_collection(collection) or not hasattr(collection, "to_delayed"):
+        raise TypeError(
+            f"{name} must be a Dask array, data frame or series. Got {type(collection).__name__}. Make one with "
+            "dask.array.from_array or dask.dataframe.from_pandas, or use margintree.MarginTreeClassifier, which takes "
+            "rows that are in memory."
+        )
+    if isinstance(collection, da.Array) and collection.ndim == 2 and collection.numblocks[1] > 1:
+        # A row is never in two blocks.
+        collection = collection.rechunk({1: -1})
+    delayed = collection.to_delayed()
+    return list(delayed if isinstance(delayed, list) else delayed.ravel())
+
+
+def aligned(X: Any, y: Any, sample_weight: Any) -> Blocks:
+    """Return blocks that go together; y and the weights are divided as X is, if lengths are known."""
+    rows = blocks_of(X, "X")
+
+    def beside(values: Any, name: str) -> list[Delayed]:
+        known = [getattr(one, "chunks", ((float("nan"),),))[0] for one in (X, values)]
+        # NaN, the length of a block that nobody knows, differs from itself.
+        if known[0] != known[1] and all(length == length for chunks in known for length in chunks):
+            if sum(known[0]) != sum(known[1]):
+                raise ValueError(
+                    f"X and {name} must have the same number of rows. Got {sum(known[0])} and {sum(known[1])}."
+                )
+            values = values.rechunk((known[0], *values.chunks[1:]))
+        blocks = blocks_of(values, name)
+        if len(blocks) != len(rows):
+            raise ValueError(
+                f"X and {name} must be divided into the same blocks, since not all of their lengths are known. X has "
+                f"{len(rows)} and {name} has {len(blocks)}. Call compute_chunk_sizes() on arrays, or repartition."
+            )
+        return blocks
+
+    weights: list[Delayed | None] = [None] * len(rows)
+    if sample_weight is not None:
+        weights = list(beside(sample_weight, "sample_weight"))
+    return Blocks(rows, beside(y, "y"), weights)

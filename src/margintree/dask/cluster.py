@@ -1,0 +1,237 @@
+"""The workers of a Dask cluster in the place of threads.
+
+All tasks are pure functions of a file with the function, the arrays that it maps, and a list of what to do; none is
+tied to a worker. When a worker dies, Dask gives its tasks to others.
+"""
+
+import pickle
+import queue
+import time
+import uuid
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from dask import delayed
+from distributed import Client, Future
+from distributed.scheduler import KilledWorker
+
+from margintree.dask.array_files import ArrayFiles
+from margintree.dask.worker_tasks import run_block, run_subtree
+from margintree.structures.executors import Executor
+from margintree.structures.grow import NodeDone, NodeTask
+from margintree.worker_threads import give_up_if_abandoned
+
+# Blocks of tasks per thread of the cluster: with more, less waits for the last one; with fewer, less is sent.
+BLOCKS_PER_THREAD = 8
+# A node with fewer rows than this share of what a thread has to do is divided to its leaves by one task.
+SUBTREES_PER_THREAD = 8
+SECONDS_BETWEEN_LOOKS = 0.2
+# So long a scheduler may be out of reach; Dask reconnects after short interruptions.
+SECONDS_WITHOUT_SCHEDULER = 5.0
+# After so long without any worker a warning says what the fit waits for.
+SECONDS_WITHOUT_WORKERS = 10.0
+
+
+class ClusterLostError(RuntimeError):
+    """The scheduler of a Dask cluster cannot be reached, or its workers die of a task again and again."""
+
+
+class Cluster:
+    """Runs the tasks of one fit on the workers of a client, and none of them after ``close``.
+
+    Attributes
+    ----------
+    n_threads : int
+        Threads of all workers when the fit began.
+    n_bytes : int
+        What tasks and results took on the way to the workers and back.
+    """
+
+    def __init__(self, client: Client, files: ArrayFiles) -> None:
+        self.client, self.files = client, files
+        self.n_threads = max(1, sum(client.nthreads().values()))
+        self.n_bytes = self.n_bytes_of_rows = 0
+        self._address = client.scheduler.address
+        self._futures: dict[str, Future] = {}
+        # Of one executor at a time: the number of rows of each class, by which the size of a node is known.
+        self.rows_of_class: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
+
+    def close(self) -> None:
+        """Cancel what has not been done; other work on the cluster is left alone."""
+        futures, self._futures = list(self._futures.values()), {}
+        if futures and self.client.status == "running":
+            self.client.cancel(futures)
+
+    def map(self, work: Callable[[Any], Any], tasks: list[Any], name: str) -> list[Any]:
+        """Return the results in the order of the tasks."""
+        if not tasks:
+            return []
+        path = self.files.put_function(work)
+        n_blocks = min(len(tasks), BLOCKS_PER_THREAD * self.n_threads)
+        # The first tasks tend to be the largest: each block has some of them.
+        parts = [tasks[first::n_blocks] for first in range(n_blocks)]
+        calls = [(path, part) for part in parts]
+        results: list[Any] = [None] * len(tasks)
+        for number, found in enumerate(self.call(run_block, calls, name)):
+            results[number::n_blocks] = found
+        return results
+
+    def call(self, function: Callable[..., Any], calls: list[tuple[Any, ...]], name: str) -> list[Any]:
+        """Return what a function returns for each of some tuples of arguments."""
+        batch = Batch(self, name)
+        for number, arguments in enumerate(calls):
+            batch.submit(number, function, *arguments)
+        return batch.results(len(calls))
+
+    def compute(self, function: Callable[..., Any], calls: list[tuple[Any, ...]], name: str) -> list[Any]:
+        """Return what a function returns for each of some tuples of arguments, some of which are yet to be computed."""
+        batch = Batch(self, name)
+        batch.submit_lazy(function, calls)
+        return batch.results(len(calls))
+
+    def executor(self, work: Callable[[Any], Any]) -> "TreeExecutor":
+        """Return what works on the nodes of a growing tree."""
+        return TreeExecutor(work, self)
+
+    def lost(self) -> ClusterLostError:
+        """Return the error for a scheduler that cannot be reached."""
+        return ClusterLostError(
+            f"The Dask scheduler at {self._address} cannot be reached any more (the client is "
+            f"{self.client.status!r}). The fit has ended, and an earlier model is as it was. Start the cluster again "
+            "and call fit with a new client."
+        )
+
+
+class Batch:
+    """Tasks of one kind that are under way."""
+
+    def __init__(self, cluster: Cluster, name: str) -> None:
+        self._cluster = cluster
+        # Dask's dashboard shows what stands before 32 hexadecimal digits.
+        self._key = f"margintree-{name.replace(' ', '-')}-{uuid.uuid4().hex}"
+        self._n_submitted = 0
+        self._under_way: dict[str, Any] = {}
+        self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
+
+    def submit(self, tag: Any, function: Callable[..., Any], *arguments: Any, priority: float = 0.0) -> None:
+        """Hand in a task; of two that wait, the one of higher priority is begun first."""
+        cluster = self._cluster
+        sent = pickle.dumps(arguments, protocol=5)
+        cluster.n_bytes += len(sent)
+        self._n_submitted += 1
+        key = f"{self._key}-{self._n_submitted}"
+        if cluster.client.status not in ("running", "connecting"):
+            raise cluster.lost()
+        self._watch(tag, cluster.client.submit(call_pickled, function, sent, key=key, priority=priority, pure=True))
+
+    def submit_lazy(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
+        """Hand in a task for each tuple of arguments; those that are yet to be computed are, on the workers."""
+        tasks = [
+            delayed(call_and_pickle, pure=False)(function, *arguments, dask_key_name=f"{self._key}-{number}")
+            for number, arguments in enumerate(calls)
+        ]
+        for number, future in enumerate(self._cluster.client.compute(tasks)):
+            self._watch(number, future)
+
+    def _watch(self, tag: Any, future: Future) -> None:
+        self._cluster._futures[future.key] = future
+        self._under_way[future.key] = tag
+        future.add_done_callback(self._done.put)
+
+    def results(self, n_tasks: int) -> list[Any]:
+        """Return the results of all tasks, whose tags are their numbers."""
+        found: list[Any] = [None] * n_tasks
+        for _ in range(n_tasks):
+            number, result = self.next_done()
+            found[number] = result
+        return found
+
+    def next_done(self) -> tuple[Any, Any]:
+        """Wait for any task; return its tag and its result, or raise its error."""
+        future = self._wait()
+        tag = self._under_way.pop(future.key)
+        try:
+            content = self._cluster.client.gather(future, direct=False)
+        except KilledWorker as error:
+            raise ClusterLostError(
+                f"A task of the fit ({future.key}) ended {error.allowed_failures + 1} workers, probably by its need of "
+                "memory. Give workers more memory or fewer threads, or lower max_rows_per_node."
+            ) from error
+        except (OSError, RuntimeError) as error:
+            if self._cluster.client.status == "running":
+                raise
+            raise self._cluster.lost() from error
+        self._cluster._futures.pop(future.key, None)
+        self._cluster.n_bytes += len(content)
+        return tag, pickle.loads(content)
+
+    def _wait(self) -> Future:
+        client = self._cluster.client
+        reached = staffed = time.monotonic()
+        while True:
+            try:
+                future = self._done.get(timeout=SECONDS_BETWEEN_LOOKS)
+            except queue.Empty:
+                give_up_if_abandoned()
+            else:
+                if future.status not in ("cancelled", "lost"):
+                    return future
+            now = time.monotonic()
+            if client.status == "running":
+                reached = now
+            elif client.status == "closed" or now - reached > SECONDS_WITHOUT_SCHEDULER:
+                raise self._cluster.lost()
+            if now - staffed > SECONDS_WITHOUT_WORKERS and client.status == "running":
+                staffed = now
+                if not client.nthreads():
+                    warnings.warn("The Dask cluster has no workers; the fit goes on when some join it.", stacklevel=2)
+
+
+class TreeExecutor(Executor[NodeTask, NodeDone]):
+    """Divides nodes on a cluster, each large one by a task, and each small one with all below it."""
+
+    def __init__(self, work: Callable[[NodeTask], NodeDone], cluster: Cluster) -> None:
+        super().__init__(work)
+        self._path = cluster.files.put_function(work)
+        self._rows_of_class = cluster.rows_of_class
+        self._few_rows = int(self._rows_of_class.sum()) // (SUBTREES_PER_THREAD * cluster.n_threads)
+        self._nodes = Batch(cluster, "divide nodes")
+        # Nodes of subtrees that are known, by their path from the root, and those of them that were asked for.
+        self._known: dict[str, NodeDone] = {}
+        self._ready: list[tuple[NodeTask, NodeDone]] = []
+
+    def submit(self, task: NodeTask) -> None:
+        """Take a task."""
+        if task.path in self._known:
+            self._ready.append((task, self._known.pop(task.path)))
+            return
+        n_rows = int(self._rows_of_class[task.classes].sum())
+        function = run_subtree if n_rows <= self._few_rows else run_block
+        argument = task if function is run_subtree else [task]
+        self._nodes.submit((task, function), function, self._path, argument, priority=float(n_rows))
+
+    def next_done(self) -> tuple[NodeTask, NodeDone]:
+        """Wait for any task."""
+        if not self._ready:
+            (task, function), found = self._nodes.next_done()
+            if function is run_block:
+                return task, found[0]
+            self._known.update(found)
+            self._ready.append((task, self._known.pop(task.path)))
+        return self._ready.pop()
+
+    def close(self) -> None:
+        """Leave the rest to ``Cluster.close``."""
+
+
+def call_pickled(function: Callable[..., Any], arguments: bytes) -> bytes:
+    """Call a function; runs on a worker."""
+    return call_and_pickle(function, *pickle.loads(arguments))
+
+
+def call_and_pickle(function: Callable[..., Any], *arguments: Any) -> bytes:
+    """Call a function; runs on a worker. Results are pickled here, so that it is known how much is sent."""
+    return pickle.dumps(function(*arguments), protocol=5)

@@ -1,0 +1,105 @@
+"""Predictions for the blocks of a Dask collection, computed when they are asked for.
+
+The model is one task of the graph; Dask takes its bytes to each worker that needs them once, where they become a file
+that is mapped.
+"""
+
+import hashlib
+import os
+import tempfile
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import dask.array as da
+import numpy as np
+from dask import delayed
+from distributed import get_worker
+
+from margintree.dask.blocks import blocks_of
+from margintree.estimators.margin_tree import MarginTreeClassifier
+from margintree.model_file.errors import ModelFileError
+from margintree.model_file.files import load_model, save_model
+
+# Models that a process keeps.
+KEPT_MODELS = 2
+
+
+class ModelContent:
+    """The bytes of a model file, or of a pickle where a model holds code."""
+
+    def __init__(self, model: MarginTreeClassifier) -> None:
+        with tempfile.TemporaryDirectory() as directory:
+            path = Path(directory) / "model"
+            try:
+                save_model(model, path)
+                self.content, self.is_file = path.read_bytes(), True
+            except ModelFileError:
+                self.content, self.is_file = cloudpickle.dumps(model), False
+        self.digest = hashlib.sha256(self.content).hexdigest()
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ModelContent) and other.digest == self.digest
+
+    def __dask_tokenize__(self) -> str:
+        return self.digest
+
+
+@lru_cache(KEPT_MODELS)
+def opened(content: ModelContent) -> MarginTreeClassifier:
+    """Return the model, whose arrays lie in a file that this process has mapped."""
+    if not content.is_file:
+        model: MarginTreeClassifier = cloudpickle.loads(content.content)
+        return model
+    try:
+        directory = get_worker().local_directory
+    except ValueError:
+        directory = None
+    number, path = tempfile.mkstemp(prefix="margintree-model-", dir=directory)
+    try:
+        with os.fdopen(number, "wb") as stream:
+            stream.write(content.content)
+        model = load_model(path)
+    finally:
+        # The map stays; so does the file, until the map is gone.
+        os.unlink(path)
+    return model
+
+
+def predict_block(content: ModelContent, method: str, rows: Any, options: dict[str, Any]) -> Any:
+    """Call a method of the model for a block of rows, which may have none; runs on a worker."""
+    model = opened(content)
+    if rows.shape[0]:
+        return getattr(model, method)(rows, **options)
+    n_classes = len(model.classes_)
+    if method == "predict":
+        return model.classes_[:0]
+    if method == "predict_proba":
+        return np.empty((0, n_classes))
+    return np.empty((0, options["k"]), model.classes_.dtype), np.empty((0, options["k"]))
+
+
+def lazily(model: MarginTreeClassifier, method: str, X: Any, **options: Any) -> list[da.Array]:
+    """Return what a method of the model gives for the rows of a Dask collection: one array, or one per result."""
+    blocks = blocks_of(X, "X")
+    lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
+    content = delayed(ModelContent(model), pure=True, traverse=False)
+    call = delayed(predict_block, pure=True)
+    found = [call(content, method, block, options) for block in blocks]
+    n_classes, of_classes = len(model.classes_), model.classes_.dtype
+
+    def joined(parts: list[Any], width: int | None, dtype: Any) -> da.Array:
+        shapes = [(length,) if width is None else (length, width) for length in lengths]
+        return da.concatenate(
+            [da.from_delayed(part, shape, dtype) for part, shape in zip(parts, shapes, strict=True)],
+            allow_unknown_chunksizes=True,
+        )
+
+    if method == "predict_top_k":
+        widths_and_types = ((options["k"], of_classes), (options["k"], np.dtype(np.float64)))
+        return [joined([one[i] for one in found], *facts) for i, facts in enumerate(widths_and_types)]
+    return [joined(found, None, of_classes) if method == "predict" else joined(found, n_classes, np.dtype(np.float64))]

@@ -1,0 +1,52 @@
+"""What workers do: the work of a file on some tasks, with as little memory as it takes."""
+
+from functools import cache
+from typing import Any
+
+import psutil
+from distributed import get_worker
+from threadpoolctl import ThreadpoolController
+
+from margintree.dask.array_files import get_function, release_pages
+from margintree.structures.grow import NodeDone, NodeTask
+
+# Part of a worker's memory from which on pages of mapped files are given back after each task. Dask counts them as
+# memory of the worker; it stops giving it tasks at 0.8 and ends it at 0.95.
+PART_OF_MEMORY = 0.5
+
+
+@cache
+def _blas() -> Any:
+    return ThreadpoolController().select(user_api="blas")
+
+
+def run_block(path: str, tasks: list[Any]) -> list[Any]:
+    """Do some tasks by the function of a file."""
+    work = get_function(path)
+    try:
+        # As in a fit on one machine, so that products round in the same way.
+        with _blas().limit(limits=1):
+            return [work(task) for task in tasks]
+    finally:
+        keep_memory_low()
+
+
+def run_subtree(path: str, task: NodeTask) -> dict[str, NodeDone]:
+    """Divide a node and all below it. Results are by path from the root."""
+    done: dict[str, NodeDone] = {}
+    open_tasks = [task]
+    while open_tasks:
+        task = open_tasks.pop()
+        (result,) = run_block(path, [task])
+        done[task.path] = result
+        for side, classes in enumerate((result.left, result.right)):
+            if len(classes) > 1:
+                open_tasks.append(task.child(side, classes, -1))
+    return done
+
+
+def keep_memory_low() -> None:
+    """Give pages of mapped files back where memory runs short; they come again when they are read."""
+    limit = get_worker().memory_manager.memory_limit
+    if limit and psutil.Process().memory_info().rss > PART_OF_MEMORY * limit:
+        release_pages()
