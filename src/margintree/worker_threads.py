@@ -32,8 +32,8 @@ class Elsewhere(Protocol):
         """Return the results in the order of the tasks; the name tells people what they do."""
         ...
 
-    def executor(self, work: Callable[[Any], Any]) -> Any:
-        """Return what works on the nodes of a growing tree: a ``margintree.structures.executors.Executor``."""
+    def nodes_done(self, work: Callable[[Any], Any], tasks: list[Any]) -> Generator[tuple[Any, Any], None, None]:
+        """Yield the nodes of a growing tree with what became of them; as ``in_any_order`` does."""
         ...
 
 

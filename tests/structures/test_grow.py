@@ -6,7 +6,6 @@ import pytest
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.splits.bounds import conclude
 from margintree.splits.random import RandomSplit
-from margintree.structures.executors import Executor
 from margintree.structures.grow import NodeSettings, child_seed, grow
 from margintree.worker_threads import elsewhere, in_threads
 
@@ -80,41 +79,29 @@ def test_random_trees_are_the_same_for_one_thread_and_several():
     assert trees[0] == trees[1] == trees[2]
 
 
-class Later(Executor):
+class FirstInFirstOut:
     """Begins with the node that came in first, in the calling thread."""
 
-    def __init__(self, work):
-        super().__init__(work)
-        self.tasks, self.n_done, self.is_closed = [], 0, False
+    n_done, is_closed = 0, False
 
-    def submit(self, task):
-        self.tasks.append(task)
-
-    def next_done(self):
-        self.n_done += 1
-        task = self.tasks.pop(0)
-        return task, self._work(task)
-
-    def close(self):
-        self.is_closed = True
+    def nodes_done(self, work, tasks):
+        try:
+            while tasks:
+                task = tasks.pop(0)
+                self.n_done += 1
+                yield task, work(task)
+        finally:
+            self.is_closed = True
 
 
-def test_an_executor_elsewhere_takes_over_all_nodes_and_grows_the_same_tree():
-    made = []
-
-    class Other:
-        def executor(self, work):
-            made.append(Later(work))
-            return made[-1]
-
-    here = grow_with(RandomSplit(), 9)
-    token = elsewhere.set(Other())
+def test_nodes_may_be_divided_elsewhere_and_give_the_same_tree():
+    here, other = grow_with(RandomSplit(), 9), FirstInFirstOut()
+    token = elsewhere.set(other)
     try:
         there = grow_with(RandomSplit(), 9)
         assert in_threads(abs, [-1, 2], 2) == [1, 2], "work with side effects stays"
     finally:
         elsewhere.reset(token)
     assert there.tree == here.tree
-    [executor] = made
-    assert executor.n_done == 8
-    assert executor.is_closed
+    assert other.n_done == 8
+    assert other.is_closed

@@ -9,7 +9,7 @@ import queue
 import time
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from typing import Any
 
 import numpy as np
@@ -19,8 +19,7 @@ from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 
 from margintree.dask.array_files import ArrayFiles
-from margintree.dask.worker_tasks import run_block, run_subtree
-from margintree.structures.executors import Executor
+from margintree.dask.worker_tasks import run_block, run_nodes
 from margintree.structures.grow import NodeDone, NodeTask
 from margintree.worker_threads import give_up_if_abandoned
 
@@ -56,7 +55,7 @@ class Cluster:
         self.n_bytes = self.n_bytes_of_rows = 0
         self._address = client.scheduler.address
         self._futures: dict[str, Future] = {}
-        # Of one executor at a time: the number of rows of each class, by which the size of a node is known.
+        # The number of rows of each class, by which the size of a node is known.
         self.rows_of_class: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def close(self) -> None:
@@ -92,9 +91,30 @@ class Cluster:
         batch.submit_lazy(function, calls)
         return batch.results(len(calls))
 
-    def executor(self, work: Callable[[Any], Any]) -> "TreeExecutor":
-        """Return what works on the nodes of a growing tree."""
-        return TreeExecutor(work, self)
+    def nodes_done(
+        self, work: Callable[[NodeTask], NodeDone], tasks: list[NodeTask]
+    ) -> Generator[tuple[NodeTask, NodeDone], None, None]:
+        """Yield nodes with what became of them, and take those that are added to the list meanwhile, too.
+
+        A large node is a task of its own, a small one is divided with all below it.
+        """
+        path, batch = self.files.put_function(work), Batch(self, "divide nodes")
+        few_rows = int(self.rows_of_class.sum()) // (SUBTREES_PER_THREAD * self.n_threads)
+        n_open = 0
+        while tasks or n_open:
+            for task in tasks:
+                n_rows = int(self.rows_of_class[task.classes].sum())
+                batch.submit(task, run_nodes, path, task, n_rows <= few_rows, priority=float(n_rows))
+            n_open += len(tasks) - 1
+            tasks.clear()
+            task, found = batch.next_done()
+            todo = [task]
+            while todo:
+                task = todo.pop()
+                yield task, found[task.path]
+                # Whoever grows the tree has put the children on the list; those that are known need no task.
+                todo += [child for child in tasks if child.path in found]
+                tasks[:] = [child for child in tasks if child.path not in found]
 
     def lost(self) -> ClusterLostError:
         """Return the error for a scheduler that cannot be reached."""
@@ -188,43 +208,6 @@ class Batch:
                 staffed = now
                 if not client.nthreads():
                     warnings.warn("The Dask cluster has no workers; the fit goes on when some join it.", stacklevel=2)
-
-
-class TreeExecutor(Executor[NodeTask, NodeDone]):
-    """Divides nodes on a cluster, each large one by a task, and each small one with all below it."""
-
-    def __init__(self, work: Callable[[NodeTask], NodeDone], cluster: Cluster) -> None:
-        super().__init__(work)
-        self._path = cluster.files.put_function(work)
-        self._rows_of_class = cluster.rows_of_class
-        self._few_rows = int(self._rows_of_class.sum()) // (SUBTREES_PER_THREAD * cluster.n_threads)
-        self._nodes = Batch(cluster, "divide nodes")
-        # Nodes of subtrees that are known, by their path from the root, and those of them that were asked for.
-        self._known: dict[str, NodeDone] = {}
-        self._ready: list[tuple[NodeTask, NodeDone]] = []
-
-    def submit(self, task: NodeTask) -> None:
-        """Take a task."""
-        if task.path in self._known:
-            self._ready.append((task, self._known.pop(task.path)))
-            return
-        n_rows = int(self._rows_of_class[task.classes].sum())
-        function = run_subtree if n_rows <= self._few_rows else run_block
-        argument = task if function is run_subtree else [task]
-        self._nodes.submit((task, function), function, self._path, argument, priority=float(n_rows))
-
-    def next_done(self) -> tuple[NodeTask, NodeDone]:
-        """Wait for any task."""
-        if not self._ready:
-            (task, function), found = self._nodes.next_done()
-            if function is run_block:
-                return task, found[0]
-            self._known.update(found)
-            self._ready.append((task, self._known.pop(task.path)))
-        return self._ready.pop()
-
-    def close(self) -> None:
-        """Leave the rest to ``Cluster.close``."""
 
 
 def call_pickled(function: Callable[..., Any], arguments: bytes) -> bytes:

@@ -31,8 +31,8 @@ def run_block(path: str, tasks: list[Any]) -> list[Any]:
         keep_memory_low()
 
 
-def run_subtree(path: str, task: NodeTask) -> dict[str, NodeDone]:
-    """Divide a node and all below it. Results are by path from the root."""
+def run_nodes(path: str, task: NodeTask, with_all_below: bool) -> dict[str, NodeDone]:
+    """Divide a node, or it and all below it. Results are by path from the root."""
     done: dict[str, NodeDone] = {}
     open_tasks = [task]
     while open_tasks:
@@ -40,7 +40,7 @@ def run_subtree(path: str, task: NodeTask) -> dict[str, NodeDone]:
         (result,) = run_block(path, [task])
         done[task.path] = result
         for side, classes in enumerate((result.left, result.right)):
-            if len(classes) > 1:
+            if with_all_below and len(classes) > 1:
                 open_tasks.append(task.child(side, classes, -1))
     return done
 

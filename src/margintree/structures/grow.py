@@ -17,8 +17,8 @@ from margintree.class_tree import ClassTree
 from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.training_set import SOLVER_SEED, TrainingSet
 from margintree.splits.node import NodeProblem, Split, SplitResult
-from margintree.structures.executors import nodes_done
 from margintree.structures.preorder import preorder_of
+from margintree.worker_threads import elsewhere, in_any_order
 
 Index = npt.NDArray[np.int64]
 
@@ -147,8 +147,10 @@ def grow(
     tasks = [NodeTask(0, np.arange(training_set.n_classes), seed)]
     # Work positions are handed out as nodes appear; preorder numbers follow at the end.
     leaf_class, children, done = [-1], {}, {}
-    with closing(nodes_done(work, tasks, n_threads)) as results:
-        for task, result in results:
+    others = elsewhere.get()
+    growing = in_any_order(work, tasks, n_threads) if others is None else others.nodes_done(work, tasks)
+    with closing(growing):
+        for task, result in growing:
             done[task.position] = result
             children[task.position] = (len(leaf_class), len(leaf_class) + 1)
             for side, classes in enumerate((result.left, result.right)):
