@@ -1,8 +1,10 @@
 """What the ONNX form of a tree costs: the size of the file and the time of a row, against margintree's own.
 
-Both get the same dense rows, 5,000 in one call and one at a time, with one thread.
+Both get the same dense rows, 5,000 in one call and one at a time, with one thread. With ``--beam``: how many labels
+of a model with ``walk="beam"`` are others in ONNX, where all paths are followed.
 """
 
+import argparse
 import tempfile
 import time
 from collections.abc import Callable
@@ -38,12 +40,27 @@ def session_of(path: Path) -> Any:
     return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
 
 
-def measured(name: str, kernel: str, walk: str, directory: Path) -> list[object]:
+def rows_of(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     X, y, X_test, _ = source_split(name)
     rows = X_test.toarray() if hasattr(X_test, "toarray") else np.asarray(X_test)
     X = X.toarray() if hasattr(X, "toarray") else np.asarray(X)
-    X_test = np.ascontiguousarray(np.resize(rows, (N_ROWS, rows.shape[1])))
-    model = MarginTreeClassifier(kernel, C=10.0, walk=walk, random_state=0).fit(X[:4000], y[:4000])
+    return X[:4000], y[:4000], np.ascontiguousarray(np.resize(rows, (N_ROWS, rows.shape[1])))
+
+
+def labels_of_a_beam(name: str, kernel: str, n_trees: int, directory: Path) -> list[object]:
+    """Return how many labels differ, of test rows and of rows that are uniform between the extremes of each feature."""
+    X, y, X_test = rows_of(name)
+    model = MarginTreeClassifier(kernel, C=10.0, n_trees=n_trees, random_state=0).fit(X, y)
+    to_onnx(model, directory / "model.onnx")
+    session = session_of(directory / "model.onnx")
+    noise = np.random.default_rng(0).uniform(X.min(axis=0), X.max(axis=0), X_test.shape)
+    counts = [int(np.sum(session.run(["label"], {"X": rows})[0] != model.predict(rows))) for rows in (X_test, noise)]
+    return [name, kernel, n_trees, model.decide_, *counts]
+
+
+def measured(name: str, kernel: str, walk: str, directory: Path) -> list[object]:
+    X, y, X_test = rows_of(name)
+    model = MarginTreeClassifier(kernel, C=10.0, walk=walk, random_state=0).fit(X, y)
     ours, theirs = directory / "model.margintree", directory / "model.onnx"
     save_model(model, ours)
     to_onnx(model, theirs)
@@ -65,7 +82,25 @@ def measured(name: str, kernel: str, walk: str, directory: Path) -> list[object]
     ]
 
 
+def write_beam() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        rows = [
+            labels_of_a_beam(name, kernel, n_trees, Path(directory))
+            for name in SETS
+            for kernel in ("linear", "rbf")
+            for n_trees in (1, 3)
+        ]
+    header = ["set", "kernel", "trees", "decides", "test rows", "random rows"]
+    lines = [*heading("Labels of a beam in onnxruntime"), f"Labels that differ, of {N_ROWS:,} rows each.", ""]
+    write("onnx_beam", [*lines, *table(header, rows)])
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--beam", action="store_true", help="compare labels of a beam only")
+    if parser.parse_args().beam:
+        write_beam()
+        return
     header = ["set", "kernel", "walk", "kB", "kB, ONNX", "us a row", "us, ONNX", "us single", "us single, ONNX"]
     header += ["labels that differ", "largest difference of probabilities"]
     with tempfile.TemporaryDirectory() as directory:

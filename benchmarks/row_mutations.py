@@ -100,6 +100,15 @@ def repeat_a_column(content: bytearray, at: int, draw: random.Random) -> bytearr
     return bytearray(b"\n".join(separator.join(cells) for cells in lines))
 
 
+def go_on_in_quotes(content: bytearray, at: int, draw: random.Random) -> bytearray:
+    """Let a row go on over the ends of lines: a cell in quotes may hold them."""
+    lines = content.split(b"\n")
+    number, n_times = content.count(b"\n", 0, at), draw.choice(LENGTHS)
+    part = b',"\n"' + b",1" * draw.choice((0, 1, 1000))
+    lines[number] += part * min(n_times, LONGEST // len(part))
+    return bytearray(b"\n".join(lines))
+
+
 WOUNDS = (
     flip_a_bit,
     cut_off,
@@ -114,4 +123,5 @@ WOUNDS = (
     lengthen_a_label,
     widen_lines,
     repeat_a_column,
+    go_on_in_quotes,
 )

@@ -4,10 +4,11 @@
 divide a node's classes are in ``margintree.splits``.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+# Importing typing takes longer than the rest of this file, and Ctrl-C is answered only once the package is there.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from margintree.class_tree import ClassTree
     from margintree.estimators.all_together import AllTogetherSVC
     from margintree.estimators.conditional_probability_tree import ConditionalProbabilityTreeClassifier
@@ -66,9 +67,11 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
     return getattr(import_module(_HOMES[name]), name)
 
 

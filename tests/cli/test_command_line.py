@@ -2,14 +2,18 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import margintree as package
 from margintree import MarginTreeClassifier, __version__
 from margintree.cli.app import app
 from margintree.cli.demo import compare
 from margintree.cli.options import ModelOptions
+
+SOURCE = Path(package.__file__).parents[1]
 
 
 def margintree(*arguments):
@@ -88,3 +92,10 @@ def test_ctrl_c_before_the_command_has_begun_shows_no_traceback():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_next_to_nothing_is_imported_before_ctrl_c_is_answered():
+    code = f"import sys; sys.path.insert(0, {str(SOURCE)!r}); import margintree.cli; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True)
+    assert {"margintree.cli", "sys"} <= set(done.stdout.split())
+    assert not {"typing", "importlib", "re", "typer"} & set(done.stdout.split())

@@ -50,6 +50,7 @@ def test_numbers_of_classes_stay_whole_and_rows_for_a_model_may_lack_them(tmp_pa
         ({"kind": ["fox", "hen"]}, "a single column, the labels"),
         ({"kind": pa.array([], pa.string()), "a": pa.array([], pa.float64())}, "contains no rows"),
         ({"a": [1.5, 2.5], "b": [1.0, 2.0]}, "which column holds the labels"),
+        ({"kind": [["fox"], ["hen"]], "a": [1.0, 2.0]}, "column 'kind': expected numbers or text as labels, got list"),
     ],
 )
 def test_a_file_that_holds_no_rows_is_refused_with_a_reason(tmp_path, columns, message):
@@ -71,6 +72,24 @@ def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monk
     monkeypatch.setattr(parquet_rows, "ALWAYS_READ", 2**16)
     with pytest.raises(RowFileError, match="decompresses to more than 200 times its size"):
         read_rows(path, RowFormat())
+
+
+@pytest.mark.parametrize("place", ["label", "feature"])
+def test_text_that_is_stored_once_and_stands_in_many_rows_is_refused_before_it_takes_memory(tmp_path, place):
+    n_rows = 20_000
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * n_rows, pa.int32()), pa.array(["x" * 100_000]))
+    labels = pa.array(["fox", "hen"] * (n_rows // 2))
+    columns = {"kind": long if place == "label" else labels, "a": np.arange(n_rows) % 7.0}
+    path = tmp_path / "rows.parquet"
+    # Without the schema of pyarrow the column is one of strings: two gigabytes of them.
+    pq.write_table(pa.table({**columns, **({"b": long} if place == "feature" else {})}), path, store_schema=False)
+    assert path.stat().st_size < 10_000
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(
+        RowFileError, match="200 times its size" if place == "label" else "expected numbers, got string"
+    ):
+        read_rows(path, RowFormat())
+    assert pa.default_memory_pool().max_memory() < before + 2**26
 
 
 def test_without_pyarrow_the_message_says_what_to_install(tmp_path):

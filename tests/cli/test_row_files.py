@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
-from margintree.cli import csv_rows, row_files
+from margintree.cli import csv_rows, row_files, row_format
 from margintree.cli.row_files import MOST_COLUMNS, read_rows
 from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat
 
@@ -306,3 +306,24 @@ def test_a_line_without_an_end_is_refused(tmp_path, monkeypatch):
     path.write_text("a,1\nb," + "1" * 2000 + "\n")
     with pytest.raises(RowFileError, match="1000 characters"):
         read_rows(path, RowFormat())
+
+
+def test_a_row_that_goes_on_over_many_lines_is_bounded_as_a_whole(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    path.write_text("a" + ',1,1,1,"\n"' * 10 + "\n")
+    monkeypatch.setattr(csv_rows, "MOST_CSV_COLUMNS", 30)
+    with pytest.raises(RowFileError, match="a line of more than 30 cells"):
+        read_rows(path, RowFormat())
+    # Short rows before it do not count.
+    path.write_text("\n".join(["a,1,2", "b,3,4"] * 30))
+    assert read_rows(path, RowFormat()).X.shape == (60, 2)
+
+
+def test_many_long_labels_do_not_all_take_the_room_of_the_longest(tmp_path, monkeypatch):
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(f"{'fox' * (3 if i else 30)},{i}" for i in range(100)))
+    assert read_rows(path, RowFormat()).labels.dtype == "U90"
+    monkeypatch.setattr(row_format, "LABEL_CHARACTERS", 1000)
+    labels = read_rows(path, RowFormat()).labels
+    assert labels.dtype == object
+    assert labels.tolist() == ["fox" * 30, *["foxfoxfox"] * 99]

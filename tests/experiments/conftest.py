@@ -78,7 +78,7 @@ def rows_as_in_the_paper():
             }
             if (data_set, kernel) == FULL.curve_setting:
                 for n in FULL.curve_classes:
-                    growth = {"1vs1": n * n / 10, "1vsR": n}.get(method.title, n**0.5)
+                    growth = {"1vs1": n * n / 10, "1vsR": float(n)}.get(method.title, n**0.5)
                     curve = Job("curve", method.name, data_set, kernel, parameters, n)
                     yield {
                         **curve.described(),

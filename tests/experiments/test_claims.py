@@ -136,3 +136,10 @@ def test_one_tree_can_group_all_five_pairs_of_a_reading(reading):
     )
     pairs = paper.CONFUSABLE_DIGITS[reading]
     assert grouped_pairs(ClassTree.from_newick(tree), pairs) == list(pairs)
+
+
+def test_a_split_that_failed_leaves_the_claims_that_need_it_out(paper_results):
+    del paper_results.done["split|FT (no bias)|vowel|rbf|C=1,gamma=0.1|3"]
+    found = verdicts(paper_results)
+    assert "Accuracy" not in found
+    assert "FT is weak" in found

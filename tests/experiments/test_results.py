@@ -10,9 +10,26 @@ import pytest
 from margintree.experiments import results
 from margintree.experiments.results import ResultsError, code_hash, opened_results, read
 
+SOUND = {
+    **{"method": "FT", "set": "digits", "kernel": "linear", "parameters": {"C": 1.0}, "number": 0},
+    **{"n_train": 500, "n_test": 1297, "n_features": 64, "n_classes": 10},
+    **{"accuracy": 90.0, "evaluations": 3.0, "fit_seconds": 0.1},
+}
+
 
 def row(key, status="done", **measured):
-    return {"kind": "split", "key": key, "status": status, "method": "FT", **measured}
+    return {"kind": "split", "key": key, "status": status, **SOUND, **measured}
+
+
+WRONG = (
+    {"accuracy": "90"},
+    {"accuracy": None},
+    {"n_classes": 2**70},
+    {"parameters": {"C": "<b>"}},
+    {"parameters": []},
+    {"key": ["a"]},
+    {"tree": 1},
+)
 
 
 def written(path, protocol, *keys):
@@ -103,7 +120,7 @@ def test_the_first_run_knows_its_protocol(tmp_path, tiny):
 
 def test_a_file_that_is_no_results_file_is_refused_and_left_alone(tmp_path, tiny):
     path = tmp_path / "results.jsonl"
-    line = '{"kind": "something else", "key": "a", "status": "done", "run": "b"}\n'
+    line = json.dumps({**row("a"), "run": "b"}) + "\n"
     path.write_text(line)
     with pytest.raises(ResultsError, match="not a results file"), opened_results(path, tiny):
         pass
@@ -116,8 +133,13 @@ def test_a_file_that_is_no_results_file_is_refused_and_left_alone(tmp_path, tiny
         ("[1, 2]", "is no result: TypeError"),
         ("{}", r"is no result: KeyError\('kind'\)"),
         ('{"kind": ["a"]}', "is no result: TypeError"),
-        ('{"kind": "run", "run": "a", "date": "b", "machine": "c"}', "no 'versions'"),
-        ('{"kind": "split", "key": "a", "run": "b"}', "no 'status'"),
+        ('{"kind": "other"}', r"is no result: KeyError\('key'\)"),
+        ('{"kind": "run", "run": "a", "date": "b", "machine": "c"}', r"is no result: KeyError\('versions'\)"),
+        ('{"kind": "run", "run": "a", "date": "b", "machine": "c", "versions": "1.0"}', "has a wrong 'versions'"),
+        ('{"kind": "split", "key": "a", "run": "b"}', r"is no result: KeyError\('status'\)"),
+        ('{"kind": "split", "status": "maybe"}', r"is no result: KeyError\('maybe'\)"),
+        ('{"kind": "split", "key": "a", "status": "failed", "run": "b"}', r"is no result: KeyError\('error'\)"),
+        *((json.dumps({**row("b"), "run": "a", **wrong}), f"has a wrong '{min(wrong)}'") for wrong in WRONG),
     ],
 )
 def test_a_line_that_lacks_what_readers_need_is_named(tmp_path, tiny, line, problem):
@@ -165,7 +187,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (2000, resource.RLIM_INFINITY))
 with opened_results(Path(sys.argv[1]), QUICK) as file:
     for k in range(100):
         try:
-            file.add({"kind": "split", "key": str(k), "status": "done", "text": "x" * 90})
+            file.add({"kind": "split", "key": str(k), "status": "failed", "error": "x" * 90})
         except ResultsError as error:
             print(k, error)
             break
@@ -181,4 +203,4 @@ def test_a_write_that_the_system_cuts_short_is_taken_back(tmp_path):
     assert "Could not write to" in message
     assert "run the same command again" in message
     assert path.read_bytes().endswith(b"\n")
-    assert list(read(path).done) == [str(k) for k in range(int(number))]
+    assert list(read(path).failed) == [str(k) for k in range(int(number))]

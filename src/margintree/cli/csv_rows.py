@@ -4,6 +4,7 @@ import csv
 import io
 import itertools
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO
@@ -51,19 +52,25 @@ def read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | No
 
 def _lines(stream: IO[str], path: Path) -> Iterator[tuple[int, list[str]]]:
     """Yield the cells of each line that is not empty, and its number."""
-    physical = _short_lines(stream, path)
+    so_far = Counter[str]()
+    physical = _short_lines(stream, path, so_far)
     start = next(physical, "")
     delimiter = max(DELIMITERS, key=start.count)
     reader = csv.reader(itertools.chain([start], physical), delimiter=delimiter, strict=True)
     for cells in reader:
+        so_far.clear()
         if cells:
             yield reader.line_num, [cell.strip() for cell in cells]
 
 
-def _short_lines(stream: IO[str], path: Path) -> Iterator[str]:
-    """Yield lines, up to a length and a number of cells that rows may have."""
+def _short_lines(stream: IO[str], path: Path, so_far: Counter[str]) -> Iterator[str]:
+    """Yield lines, up to a length and a number of cells that rows may have.
+
+    A quoted cell may span several lines: ``so_far`` counts what the row has already, and is cleared after each row.
+    """
     while line := stream.readline(LONGEST_LINE):
-        if len(line) == LONGEST_LINE or max(map(line.count, DELIMITERS)) >= MOST_CSV_COLUMNS:
+        so_far.update({"characters": len(line), "cells": max(map(line.count, DELIMITERS))})
+        if so_far["characters"] >= LONGEST_LINE or so_far["cells"] >= MOST_CSV_COLUMNS:
             raise RowFileError(
                 f"{path} has a line of more than {MOST_CSV_COLUMNS} cells or {LONGEST_LINE} characters. Use the "
                 "svmlight format for rows that wide, which are mostly zero."

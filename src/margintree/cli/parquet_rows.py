@@ -22,32 +22,57 @@ def read_parquet(stream: IO[bytes], path: Path, how: RowFormat, n_features: int 
             f"{path} is read as Parquet, which needs pyarrow: pip install 'margintree[parquet]'."
         ) from error
     content = stream.read()
+    asks = how.label is None and n_features is None
     try:
-        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(content))
-        _check_size(file.metadata, path, len(content))
+        schema = pyarrow.parquet.read_schema(pyarrow.BufferReader(content))
+        names = schema.names
+        place = how.place_of_label(path, names, n_features)
+        # Before anything is read: text that is stored once may stand in millions of rows.
+        _check_types(schema, path, place, asks=asks)
+        texts = [] if place is None else [names[place]]
+        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(content), read_dictionary=texts)
+        _check_size(_announced(file.metadata), path, len(content))
         table = file.read()
     except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(str(error)) from error
-    names = table.column_names
-    place = how.place_of_label(path, names, n_features)
     features = [j for j in range(len(names)) if j != place]
     if not features:
         raise RowFileError(f"{path} has a single column, the labels, and no features.")
-    asks = how.label is None and n_features is None
     X = np.empty((table.num_rows, len(features)))
     for j, column in enumerate(features):
-        X[:, j] = _numbers(table.column(column), path, names[column], asks=asks)
+        X[:, j] = _numbers(table.column(column), path, names[column])
     labels = None
     if place is not None and table.num_rows:
-        cells = ["" if value is None else str(value) for value in table.column(place).to_pylist()]
-        labels = how.labels(path, cells, n_features)
+        labels = how.labels(path, _texts(table.column(place), path, len(content)), n_features)
     return Rows.of_table("parquet", X, labels, place, names)
 
 
-def _check_size(metadata: Any, path: Path, n_bytes: int) -> None:
-    """Refuse files that decompress to an absurd size before they do."""
+def _check_types(schema: Any, path: Path, place: int | None, *, asks: bool) -> None:
+    """Require numeric features, and labels that are numbers or text.
+
+    ``asks`` is whether the label column was only guessed.
+    """
+    from pyarrow import types
+
+    for j, (name, kind) in enumerate(zip(schema.names, schema.types, strict=True)):
+        if j == place:
+            kind = kind.value_type if types.is_dictionary(kind) else kind
+            are_texts = types.is_string(kind) or types.is_large_string(kind)
+            if not (are_texts or types.is_primitive(kind) or types.is_decimal(kind)):
+                raise RowFileError(f"{path}, column {name!r}: expected numbers or text as labels, got {kind}.")
+        elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
+            advice = f"If it holds the labels, use --label {name!r}; otherwise drop it." if asks else "Drop it."
+            raise RowFileError(f"{path}, column {name!r}: expected numbers, got {kind}. {advice}")
+
+
+def _announced(metadata: Any) -> int:
+    """Return the bytes that the numbers of a file take, and its text if none is repeated."""
     groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
-    needed = max(8 * metadata.num_rows * metadata.num_columns, sum(group.total_byte_size for group in groups))
+    return int(max(8 * metadata.num_rows * metadata.num_columns, sum(group.total_byte_size for group in groups)))
+
+
+def _check_size(needed: int, path: Path, n_bytes: int) -> None:
+    """Refuse files that decompress to an absurd size before they do."""
     if needed > max(ALWAYS_READ, LARGEST_EXPANSION * n_bytes):
         raise RowFileError(
             f"{path} decompresses to more than {LARGEST_EXPANSION} times its size, like a decompression bomb. If you "
@@ -55,15 +80,23 @@ def _check_size(metadata: Any, path: Path, n_bytes: int) -> None:
         )
 
 
-def _numbers(column: Any, path: Path, name: str, *, asks: bool) -> Any:
-    """Return the numbers of a column; ``asks`` is whether the label column was only guessed."""
+def _texts(column: Any, path: Path, n_bytes: int) -> list[str]:
+    """Return labels as text; those that are missing are empty. Equal ones are one object of Python's."""
+    cells: list[str] = []
+    for chunk in column.chunks:
+        encoded = chunk.dictionary_encode()
+        words = [str(value) for value in encoded.dictionary.to_pylist()]
+        cells += ["" if code is None else words[code] for code in encoded.indices.to_pylist()]
+    _check_size(sum(map(len, cells)), path, n_bytes)
+    return cells
+
+
+def _numbers(column: Any, path: Path, name: str) -> Any:
+    """Return the numbers of a column."""
     import pyarrow
 
-    kind = column.type
-    if not any(is_kind(kind) for is_kind in (pyarrow.types.is_integer, pyarrow.types.is_floating, _is_boolean)):
-        advice = f"If it holds the labels, use --label {name!r}; otherwise drop it." if asks else "Drop it."
-        raise RowFileError(f"{path}, column {name!r}: expected numbers, got {kind}. {advice}")
-    values = column.cast(pyarrow.float64(), safe=False).to_numpy() if not _is_boolean(kind) else column.to_numpy()
+    is_boolean = pyarrow.types.is_boolean(column.type)
+    values = column.to_numpy() if is_boolean else column.cast(pyarrow.float64(), safe=False).to_numpy()
     values = np.asarray(values, dtype=np.float64)
     # pyarrow turns missing values into NaN.
     if not np.isfinite(values).all():
@@ -72,7 +105,3 @@ def _numbers(column: Any, path: Path, name: str, *, asks: bool) -> Any:
             f"{path}, row {row}, column {name!r}: a value is missing or not finite. Fill in or drop such values."
         )
     return values
-
-
-def _is_boolean(kind: Any) -> bool:
-    return str(kind) == "bool"

@@ -21,7 +21,8 @@ KIND_OF_ENDING = {
     ".parquet": "parquet",
 }
 KINDS = ("svmlight", "csv", "parquet")
-# Labels are stored as wide as the longest one; a label this much longer than the others is not the name of a class.
+# A label this much longer than the others is not the name of a class. Labels of more characters in all, each as wide as
+# the longest one, are stored as Python strings.
 LABEL_CHARACTERS, LARGEST_LABEL_SHARE = 2**24, 16
 # Without --label, integers with more different values than this are taken for a feature.
 MOST_GUESSED_CLASSES = 50
@@ -226,8 +227,9 @@ def labels_of(path: Path, cells: Sequence[str]) -> npt.NDArray[Any]:
             f"{len(cells)} labels have {sum(lengths) / len(cells):.0f} on average. Give the label column with --label, "
             "or shorten the labels."
         )
+    text = np.array(cells, dtype=object if characters > LABEL_CHARACTERS else str)
     try:
         numbers = np.array([int(cell) for cell in cells], dtype=np.int64)
     except (ValueError, OverflowError):
-        return np.array(cells)
-    return numbers if numbers.astype(str).tolist() == list(cells) else np.array(cells)
+        return text
+    return numbers if numbers.astype(str).tolist() == list(cells) else text

@@ -120,13 +120,17 @@ def check_sums(files: list[Path], sums_file: Path) -> None:
     """Raise a DataError if a file differs from its line in SHA256SUMS."""
     if not sums_file.is_file():
         return
-    sums = dict(_sum_of(line, sums_file) for line in sums_file.read_text(encoding="utf-8").splitlines() if line.strip())
+    # Names of files need not be UTF-8.
+    lines = sums_file.read_text(encoding="utf-8", errors="surrogateescape").splitlines()
+    sums = [_sum_of(line, sums_file) for line in lines if line.strip()]
     for path in files:
-        if path.is_file() and path.name in sums:
+        expected = {digest for name, digest in sums if name == path.name}
+        if path.is_file() and expected:
             with path.open("rb") as stream:
                 found = hashlib.file_digest(stream, "sha256").hexdigest()
-            if found != sums[path.name].lower():
-                raise DataError(f"{path} has SHA-256 {found}; {sums_file} says {sums[path.name]}. {_PUT_RIGHT}")
+            if expected != {found}:
+                said = " and ".join(sorted(expected))
+                raise DataError(f"{path} has SHA-256 {found}; {sums_file} says {said}. {_PUT_RIGHT}")
 
 
 def _sum_of(line: str, sums_file: Path) -> tuple[str, str]:
@@ -137,7 +141,7 @@ def _sum_of(line: str, sums_file: Path) -> tuple[str, str]:
     if match is None:
         raise DataError(f"{sums_file} has a line that names no file with its SHA-256: {line[:100]!r}. Put it right.")
     name, digest = (match["name"], match["digest"]) if match.groupdict() else (match[2], match[1])
-    return Path(name).name, digest
+    return Path(name).name, digest.lower()
 
 
 def store_part(data_set: DataSet, form: Form, n_rows: int, X: Any, y: Any, path: Path, origin: str) -> None:

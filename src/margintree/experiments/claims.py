@@ -154,7 +154,8 @@ def _places(summary: Summary, msm: str) -> Finding | None:
     n_best, worst, settings = np.zeros(N_DRAWS), np.zeros(N_DRAWS), []
     for setting in summary.settings:
         row = summary.row(setting, [msm, *(name for label, name in OURS.items() if label != "MSM")])
-        if msm in row and len(row) > 1:
+        # A split that failed is missing until the next run.
+        if msm in row and len(row) > 1 and len({len(cell.accuracies) for cell in row.values()}) == 1:
             settings.append(setting)
             values = np.array([cell.accuracies for cell in row.values()])
             draws = chance.integers(0, values.shape[1], (N_DRAWS, values.shape[1]))

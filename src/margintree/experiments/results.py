@@ -26,9 +26,21 @@ from margintree.storage import sync_directory
 Row = dict[str, Any]
 
 DONE, FAILED = "done", "failed"
-# What each kind of line has; all others are of jobs.
-FIELDS = {"protocol": {"name", "fingerprint"}, "run": {"run", "date", "machine", "versions"}}
-FIELDS_OF_JOBS = {"key", "status", "run"}
+# What each kind of line has, with its type; those of jobs that were done have what the job measured beside it.
+NUMBERS, TEXTS = dict[str, float], list[str]
+JOB = {"key": str, "status": str, "run": str}
+CELL = {"method": str, "set": str, "kernel": str, "parameters": NUMBERS}
+SIZES = dict.fromkeys(("number", "n_train", "n_test", "n_features", "n_classes"), int)
+FIELDS: dict[str, dict[str, Any]] = {
+    "protocol": {"name": str, "fingerprint": str},
+    "run": {"run": str, "date": str, "machine": str, "versions": dict},
+    "failed": {**JOB, "error": str},
+    "tune": {**JOB, **CELL, "best": NUMBERS},
+    "split": {**JOB, **CELL, **SIZES, **dict.fromkeys(("accuracy", "evaluations", "fit_seconds"), float)},
+    "time": {**JOB, **CELL, "row_seconds": NUMBERS},
+    "curve": {**JOB, **CELL, "number": int, "evaluations": float, "row_seconds": NUMBERS},
+    "pictures": {**JOB, "set": str, "kernel": str, "height": int, "width": int, "pictures": TEXTS},
+}
 PACKAGES = ("margintree", "numpy", "scipy", "scikit-learn", "numba")
 # Parts of the package that no result depends on, and those of this room that results do depend on.
 ONLY_SHOW = {"__main__.py", "cli", "dask", "inspection", "model_file", "onnx_export.py", "onnx_graph.py"}
@@ -186,14 +198,26 @@ def _whole_lines(path: Path) -> tuple[list[Row], int]:
             break
         try:
             row = json.loads(line)
-            missing = FIELDS.get(row["kind"], FIELDS_OF_JOBS) - row.keys()
-        except (ValueError, TypeError, KeyError) as error:
+            kinds = {None: row["kind"], DONE: row["kind"], FAILED: "failed"}
+            fields = FIELDS.get(kinds[row.get("status")], JOB)
+            wrong = [name for name, kind in fields.items() if not _is_of(row[name], kind)]
+            wrong += ["tree"] if not isinstance(row.get("tree", ""), str) else []
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise ResultsError(f"Line {number} of {path} is no result: {error!r}. Delete it, or the file.") from error
-        if missing:
-            raise ResultsError(f"Line {number} of {path} has no {min(missing)!r}. Delete it, or the file.")
+        if wrong:
+            raise ResultsError(f"Line {number} of {path} has a wrong {wrong[0]!r}. Delete it, or the file.")
         rows.append(row)
         end += len(line)
     return rows, end
+
+
+def _is_of(value: Any, kind: Any) -> bool:
+    """Tell whether a value of a row is of a type."""
+    if kind is NUMBERS:
+        return isinstance(value, dict) and all(isinstance(number, float) for number in value.values())
+    if kind is TEXTS:
+        return isinstance(value, list) and all(isinstance(text, str) for text in value)
+    return isinstance(value, kind) and (kind is not int or abs(value) < 2**31)
 
 
 def _lock(file: IO[bytes], path: Path) -> None:

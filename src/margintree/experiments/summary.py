@@ -61,7 +61,7 @@ class Summary:
         self.results = results
         rows: dict[tuple[str, Setting], dict[int, Row]] = {}
         for row in results.of_kind(SPLIT):
-            if row["method"] in METHODS:
+            if row["method"] in METHODS and row["kernel"] in KERNEL_TITLES:
                 cell = rows.setdefault((row["method"], _setting(row)), {})
                 # Rows of a cell that was tuned anew replace those with the old parameters.
                 if any(other["parameters"] != row["parameters"] for other in cell.values()):
