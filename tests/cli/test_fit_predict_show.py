@@ -273,10 +273,10 @@ def test_what_cannot_be_used_gives_exit_code_1_a_reason_and_no_file(iris, tmp_pa
         ("fit", tmp_path / "missing", "-o", tmp_path / "pipe"): "no regular file",
         ("fit", iris / "train.svm", "--test", tmp_path / "text", "-o", tmp_path / "m"): "could not be read",
         ("predict", tmp_path / "missing", iris / "test.svm"): "No such file",
-        ("predict", iris / "train.svm", iris / "test.svm"): "cannot be loaded: it is no model file of margintree",
+        ("predict", iris / "train.svm", iris / "test.svm"): "cannot be loaded: it is not a margintree model file",
         ("predict", iris / "model", tmp_path / "text", "-o", tmp_path / "m"): "could not be read",
         ("predict", iris / "model", iris / "test.svm", "--top-k", 4, "-o", tmp_path / "m"): "k must be",
-        ("show", iris / "train.svm"): "cannot be loaded: it is no model file of margintree",
+        ("show", iris / "train.svm"): "cannot be loaded: it is not a margintree model file",
     }
     for arguments, message in cases.items():
         done = run(*arguments)

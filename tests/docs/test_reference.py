@@ -27,3 +27,11 @@ def test_every_public_name_is_in_the_reference_once(module, listed):
 
 def test_the_reference_has_no_other_modules(listed):
     assert set(listed) == {"margintree", "margintree.splits", "margintree.inspection", "margintree.datasets"}
+
+
+def test_every_public_name_has_an_example(listed):
+    documented = {
+        f"{module}.{name}": getattr(import_module(module), name) for module, names in listed.items() for name in names
+    }
+    lacking = [name for name, value in documented.items() if callable(value) and ">>> " not in (value.__doc__ or "")]
+    assert lacking == []

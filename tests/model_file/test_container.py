@@ -145,7 +145,7 @@ def test_a_header_that_claims_more_than_the_file_has_is_refused_without_memory_f
 @pytest.mark.parametrize("content", [b"", b"1 0:2", b"5.1,3.5,1.4,0.2,setosa\n", pickle.dumps(list(range(50)))])
 def test_a_file_that_is_no_model_is_called_that(tmp_path, content):
     (tmp_path / "other").write_bytes(content)
-    with pytest.raises(ModelFileError, match="it is no model file of margintree"):
+    with pytest.raises(ModelFileError, match="it is not a margintree model file"):
         container.read(tmp_path / "other", is_mapped=True)
 
 

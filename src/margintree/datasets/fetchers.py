@@ -117,7 +117,13 @@ def fetcher(data_set: DataSet, site: str = Options.site) -> Fetcher:
         return (bunch.data, bunch.target) if return_X_y else bunch
 
     fetch_one.__name__ = fetch_one.__qualname__ = f"fetch_{data_set.name}"
-    fetch_one.__doc__ = f"Return the data set {data_set.title}.\n\n{data_set.description}\n\n{_PARAMETERS}"
+    example = (
+        f"from margintree.datasets import fetch_{data_set.name}\n>>> X, y = fetch_{data_set.name}(return_X_y=True)"
+    )
+    fetch_one.__doc__ = (
+        f"Return the data set {data_set.title}.\n\n{data_set.description}\n\n{_PARAMETERS}\n"
+        f"Examples\n--------\n>>> {example}  # doctest: +SKIP\n"
+    )
     return fetch_one
 
 

@@ -94,6 +94,12 @@ class DataSet:
         The usual scaling, which ``margintree.datasets.prepared`` applies.
     class_names : tuple of str
         Names of the classes in the order of ``labels``, where the source tells them.
+
+    Examples
+    --------
+    >>> from margintree.datasets import DATA_SETS
+    >>> DATA_SETS["usps"].n_features, DATA_SETS["usps"].n_classes
+    (256, 10)
     """
 
     name: str

@@ -40,6 +40,13 @@ class TaxonomyComparison:
         Pairs and (resolved) triplets behind these figures.
     is_exact : bool
         Whether these are all pairs and triplets, and not samples.
+
+    Examples
+    --------
+    >>> from margintree.inspection import compare_taxonomies
+    >>> comparison = compare_taxonomies([["cat", "dog"], "owl"], [["cat", "dog"], ["owl"]])
+    >>> comparison.cophenetic_correlation, comparison.triplet_agreement
+    (1.0, 1.0)
     """
 
     cophenetic_correlation: float

@@ -41,7 +41,7 @@ MOST_DIMENSIONS = 2
 MOST_TRUTH_VALUES = 2**25
 # Where the metadata have the checksum of the header.
 SEAL = "sha256"
-NO_MODEL = "it is no model file of margintree, which is what save_model and the command margintree fit write"
+NO_MODEL = "it is not a margintree model file, as written by save_model or margintree fit"
 
 
 @dataclass(frozen=True, eq=False)

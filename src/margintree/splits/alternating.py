@@ -42,6 +42,15 @@ class AlternatingSplit:
         Relative duality gap of the SVMs during the search.
     max_rounds : int, default=20
         Alternations per seed.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.splits import AlternatingSplit
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MarginTreeClassifier(split=AlternatingSplit(n_directions=2), random_state=0).fit(X, y).tree_.to_nested()
+    (0, (1, 2))
     """
 
     n_directions: int = 4

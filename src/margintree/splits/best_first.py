@@ -55,6 +55,15 @@ class BestFirstSplit:
         is proved to within this and ``search_tol``.
     larger : AlternatingSplit
         Where the search of neighbours starts, and the split of nodes with more classes.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.splits import BestFirstSplit
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MarginTreeClassifier(split=BestFirstSplit(patience=None), random_state=0).fit(X, y).tree_.to_nested()
+    (0, (1, 2))
     """
 
     list_up_to: int = 11

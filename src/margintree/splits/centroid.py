@@ -18,6 +18,15 @@ class CentroidSplit:
     Read more in the :doc:`user guide </splits/centroid>`.
 
     Parabel asks for two halves of equal size; here the node's balance takes that place.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.splits import CentroidSplit
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MarginTreeClassifier(split=CentroidSplit(), random_state=0).fit(X, y).tree_.to_nested()
+    (0, (1, 2))
     """
 
     def divide(self, node: NodeProblem) -> SplitResult:

@@ -21,6 +21,15 @@ class ExhaustiveSplit:
     criterion : {"objective", "margin"}, default="objective"
         "objective" minimises P(z) over the feasible labellings (MSM1, eq. 3). "margin" maximises
         ``2 / |w|^2`` over all of them, without balance, as eq. 1 is written (MSM0).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.splits import ExhaustiveSplit
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MarginTreeClassifier(split=ExhaustiveSplit(criterion="margin"), random_state=0).fit(X, y).tree_.to_nested()
+    (0, (1, 2))
     """
 
     criterion: str = "objective"

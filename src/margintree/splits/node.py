@@ -28,6 +28,21 @@ class SplitResult:
     ``lower_bound`` lies below P(z) of every feasible z; it is exact when max_z z'Gz was enumerated.
     ``restricted_value`` is the value of the multiple kernel problem over the planes found (NaN without
     one): an upper estimate of the relaxation, no bound on P.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.splits import BestFirstSplit
+    >>> class Printing(BestFirstSplit):
+    ...     def divide(self, node):
+    ...         result = super().divide(node)
+    ...         print(result.labelling, result.lower_bound <= result.solution.objective)
+    ...         return result
+    >>> model = MarginTreeClassifier(split=Printing(), walk="greedy", calibration_folds=0)
+    >>> _ = model.fit(*load_iris(return_X_y=True))
+    [ 1. -1. -1.] True
+    [ 1. -1.] True
     """
 
     labelling: Array
@@ -39,7 +54,20 @@ class SplitResult:
 
 
 class Split(Protocol):
-    """How one node divides its classes."""
+    """How one node divides its classes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.splits import conclude
+    >>> class InOrder:
+    ...     def divide(self, node):
+    ...         return conclude(node, np.where(np.arange(node.n_classes) < node.n_classes / 2, 1.0, -1.0))
+    >>> model = MarginTreeClassifier(split=InOrder(), walk="greedy", calibration_folds=0)
+    >>> model.fit([[0.0], [1.0], [2.0], [3.0]], ["a", "b", "c", "d"]).tree_.to_nested()
+    ((0, 1), (2, 3))
+    """
 
     def divide(self, node: "NodeProblem") -> SplitResult:
         """Return a labelling of the node's classes."""
@@ -67,6 +95,20 @@ class NodeProblem:
         the tree, however many nodes the level has.
     classes : ndarray of shape (n_classes,), default=None
         Numbers of the node's classes among those of the whole tree, ascending. Without them the node is the root.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.splits import conclude
+    >>> class LastClassApart:
+    ...     def divide(self, node):
+    ...         costs = -node.sizes
+    ...         costs[-1] *= -1.0
+    ...         return conclude(node, node.cheapest_labelling(costs))
+    >>> model = MarginTreeClassifier(split=LastClassApart(), walk="greedy", calibration_folds=0)
+    >>> model.fit(*load_iris(return_X_y=True)).tree_.to_nested()
+    ((0, 1), 2)
     """
 
     def __init__(

@@ -13,6 +13,15 @@ class RandomSplit:
     """Divide the classes at random, as evenly in weight as the balance asks.
 
     Read more in the :doc:`user guide </splits/random>`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.splits import RandomSplit
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MarginTreeClassifier(split=RandomSplit(), random_state=0).fit(X, y).tree_.to_nested()
+    ((0, 1), 2)
     """
 
     def divide(self, node: NodeProblem) -> SplitResult:

@@ -78,6 +78,15 @@ class RelaxationSplit:
     svm_max_iter : int, default=100
         Passes over the rows for each SVM of the multiple kernel problem. They start from each other, so a
         hard one is carried on by the next.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from margintree import MarginTreeClassifier
+    >>> from margintree.splits import RelaxationSplit
+    >>> X, y = load_iris(return_X_y=True)
+    >>> MarginTreeClassifier(split=RelaxationSplit(), random_state=0).fit(X, y).tree_.to_nested()
+    (0, (1, 2))
     """
 
     oracle: str = "gram"
