@@ -21,7 +21,8 @@ from margintree import MarginTreeClassifier
 from margintree.inspection import compare_taxonomies, nested_from_paths
 
 TREES: dict[str, dict[str, Any]] = {
-    "learned (`best_first`, balance 0.3: the defaults)": {},
+    "learned, the defaults (`best_first`, balance 0.1)": {},
+    "learned, balance 0.3": {"balance": 0.3},
     "learned, balance 0.8": {"balance": 0.8},
     "`alternating`": {"split": "alternating"},
     "`centroid`": {"split": "centroid"},

@@ -107,7 +107,8 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         stored: no decision value moves by more than ``prune * |w| |x|``. Linear kernel only.
     calibration_folds : int or "auto", default="auto"
         Folds of the cross-validation that fits the sigmoids of the nodes and chooses the decider. "auto" is 5 up to
-        5000 rows and 2 beyond. 0 leaves probabilities out, which only the greedy walk can do without.
+        5000 rows and 2 beyond; kernel machines leave out one row at a time instead. 0 skips the calibration, which only
+        the greedy walk can do without.
     class_weight : dict, "balanced" or None, default=None
         Factors of the loss. The sizes that ``balance`` compares do not change.
     n_jobs : int or None, default=None
