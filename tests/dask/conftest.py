@@ -1,6 +1,7 @@
 """Clusters of processes of their own, and models as bytes."""
 
 import importlib.util
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -16,12 +17,28 @@ def pytest_report_header():
     return None if not collect_ignore_glob else "tests/dask is left out: the extra dask is not installed"
 
 
-@pytest.fixture(scope="session")
-def client():
-    """A client of two workers, each a process with one thread."""
+@contextmanager
+def two_workers():
     from distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="session")
+def client():
+    """A client of two workers, each a process with one thread, for all tests."""
+    with two_workers() as client:
+        yield client
+
+
+@pytest.fixture
+def new_client():
+    """The same for one test: a cluster that has lost workers does not close well."""
+    with two_workers() as client:
         yield client
 
 

@@ -10,7 +10,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from dask import delayed
-from distributed import Client, LocalCluster
 from sklearn.base import clone
 
 from margintree import MarginTreeClassifier
@@ -44,17 +43,6 @@ def sparse_blocks(X, y, bounds):
         ),
         da.concatenate([da.from_delayed(one, (np.nan,), y.dtype) for one in labels], allow_unknown_chunksizes=True),
     )
-
-
-def test_for_one_two_and_four_workers(dense_rows, same_model):
-    local = MarginTreeClassifier(C=10.0).fit(*dense_rows)
-    models = []
-    with LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
-        for n_workers in (1, 2, 4):
-            cluster.scale(n_workers)
-            client.wait_for_workers(n_workers)
-            models.append(DaskMarginTreeClassifier(C=10.0, client=client).fit(*in_blocks(*dense_rows)).to_local())
-    assert [same_model(model, local) for model in models] == [True] * 3
 
 
 @pytest.mark.parametrize(
@@ -130,3 +118,15 @@ def test_a_clone_shares_the_client_and_a_fit_leaves_nothing_behind(client, dense
     assert tasks_left(client) == []
     assert model.fit_traffic_.n_bytes_sent > 0
     assert model.fit_traffic_.n_bytes_of_rows == dense_rows[0].nbytes
+
+
+def test_for_one_two_and_four_workers(new_client, dense_rows, same_model):
+    local, same = MarginTreeClassifier(C=10.0).fit(*dense_rows), {}
+    for n_workers in (2, 4):
+        new_client.cluster.scale(n_workers)
+        new_client.wait_for_workers(n_workers)
+        same[n_workers] = DaskMarginTreeClassifier(C=10.0, client=new_client).fit(*in_blocks(*dense_rows))
+    new_client.retire_workers(list(new_client.nthreads())[1:])
+    assert len(new_client.nthreads()) == 1
+    same[1] = DaskMarginTreeClassifier(C=10.0, client=new_client).fit(*in_blocks(*dense_rows))
+    assert {n: same_model(model.to_local(), local) for n, model in same.items()} == {2: True, 4: True, 1: True}

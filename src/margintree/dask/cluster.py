@@ -129,7 +129,7 @@ class Batch:
     """Tasks of one kind that are under way."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
-        self._cluster = cluster
+        self._cluster, self.name = cluster, name
         # Dask's dashboard shows what stands before 32 hexadecimal digits.
         self._key = f"margintree-{name.replace(' ', '-')}-{uuid.uuid4().hex}"
         self._n_submitted = 0

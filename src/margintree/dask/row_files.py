@@ -28,8 +28,8 @@ from margintree.solvers.row_keys import row_keys
 
 Index = npt.NDArray[np.int64]
 
-# A part of the ordered rows takes about so much memory while it is put together.
-PART_BYTES = 2**26
+# Rows that are put together in one task; it holds up to three copies of them.
+PART_BYTES = 2**24
 LARGEST_INT32 = np.iinfo(np.int32).max
 
 

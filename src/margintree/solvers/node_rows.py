@@ -17,14 +17,19 @@ Matrix: TypeAlias = Any
 
 
 def sample_of_classes(
-    class_start: npt.NDArray[np.int64], n_rows: int, at_least: int = 1
+    class_start: npt.NDArray[np.int64], n_rows: int, at_least: int = 1, *, from_front: bool = False
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return about so many rows, the same share of each class, and where each class starts then."""
+    """Return about so many rows, the same share of each class, and where each class starts then.
+
+    They are spread over the rows of a class, or the first of it.
+    """
     counts = np.diff(class_start)
     kept = np.minimum(counts, np.maximum(at_least, counts * (n_rows / class_start[-1])).astype(np.int64))
     start = np.concatenate([[0], np.cumsum(kept)])
     number = np.arange(start[-1]) - np.repeat(start[:-1], kept)
-    return np.repeat(class_start[:-1], kept) + number * np.repeat(counts, kept) // np.repeat(kept, kept), start
+    if not from_front:
+        number = number * np.repeat(counts, kept) // np.repeat(kept, kept)
+    return np.repeat(class_start[:-1], kept) + number, start
 
 
 class NodeRows(ABC):

@@ -1,0 +1,76 @@
+"""The memory of workers is bounded by max_rows_per_node, and dask is imported by nobody else."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from margintree import MarginTreeClassifier
+from margintree.dask import DaskMarginTreeClassifier
+
+MEGABYTE = 2**20
+ROWS_PER_BLOCK, N_BLOCKS, STORED, WIDTH = 10_000, 20, 40, 500
+
+
+def block_of_rows(labels, block_info=None):
+    """Return CSR rows, most of whose columns have to do with their labels."""
+    random = np.random.default_rng(block_info[0]["chunk-location"][0])
+    labels = labels.reshape(-1)
+    columns = (random.integers(WIDTH // 2, size=(len(labels), STORED)) + WIDTH // 8 * labels[:, None]) % WIDTH
+    values, start = random.uniform(size=columns.size), np.arange(0, columns.size + 1, STORED)
+    return sp.csr_array((values, columns.reshape(-1).astype(np.int32), start), shape=(len(labels), WIDTH))
+
+
+def resident(name):
+    """Return the memory of this process, or its peak, in bytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(name))
+
+
+def begin():
+    # The peak begins anew at what is in memory now.
+    Path("/proc/self/clear_refs").write_text("5")
+    return resident("VmRSS")
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="reads the peak memory of Linux")
+def test_max_rows_per_node_bounds_the_memory_of_workers(client):
+    y = da.from_array(np.arange(ROWS_PER_BLOCK * N_BLOCKS) % 4, chunks=ROWS_PER_BLOCK)
+    X = y[:, None].map_blocks(block_of_rows, chunks=(y.chunks[0], (WIDTH,)), meta=sp.csr_array((0, WIDTH)))
+    options = {"walk": "greedy", "calibration_folds": 0, "max_iter": 10, "tol": 0.1, "client": client}
+    # Loads what is loaded once.
+    DaskMarginTreeClassifier(**options).fit(X.blocks[:2], y.blocks[:2])
+    growth = {}
+    for bound in (2000, None):
+        before = client.run(begin)
+        model = DaskMarginTreeClassifier(max_rows_per_node=bound, **options).fit(X, y)
+        growth[bound] = max(peak - before[worker] for worker, peak in client.run(resident, "VmHWM").items())
+        assert model.score(X.blocks[:1], y.blocks[:1]) > 0.9
+    assert model.fit_traffic_.n_bytes_of_rows > 80 * MEGABYTE
+    assert growth[2000] < 80 * MEGABYTE < 2 * model.fit_traffic_.n_bytes_of_rows < growth[None] + 40 * MEGABYTE
+
+
+def test_a_sample_in_every_node_keeps_most_of_the_accuracy(client, dense_rows):
+    X, y = (da.from_array(one, chunks=200) for one in dense_rows)
+    model = DaskMarginTreeClassifier(max_rows_per_node=150, client=client).fit(X, y)
+    assert model.score(X, y) > MarginTreeClassifier().fit(*dense_rows).score(*dense_rows) - 0.05
+
+
+def test_nothing_else_imports_dask():
+    code = (
+        "import sys; from margintree import MarginTreeClassifier; import margintree.cli.app; "
+        "MarginTreeClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]); "
+        "print([name for name in ('dask', 'distributed') if name in sys.modules])"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
+
+
+def test_without_the_extra_an_error_names_it():
+    code = "import sys; sys.modules['distributed'] = None; import margintree.dask"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "margintree.dask needs Dask with its distributed scheduler: pip install 'margintree[dask]'." in done.stderr
