@@ -64,12 +64,29 @@ def values(alpha, signed, ridge):
 
 
 @compiled
-def gain(j, alpha, signed, ridge, curvature):
-    """Return g_j^2 / q_j, or 0 where a_j rests at its bound."""
-    gradient = signed[j] - 1.0 + ridge[j] * alpha[j]
-    if alpha[j] > 0.0 or gradient < 0.0:
-        return gradient * gradient / curvature[j]
-    return 0.0
+def weigh(alpha, signed, ridge, cost, inverse_curvature, gains):
+    """Fill ``gains`` with g_j^2 / q_j, or 0 where a_j rests at its bound; return primal and dual value and the largest.
+
+    Between two sweeps over all rows few of them are updated, so that this is most of the work: it has neither branches
+    nor divisions, which processors do one at a time.
+    """
+    quadratic, linear, hinge = 0.0, 0.0, 0.0
+    for j in range(alpha.shape[0]):
+        a, slack = alpha[j], 1.0 - signed[j]
+        quadratic += a * signed[j]
+        linear += a - 0.5 * ridge[j] * a * a
+        loss = slack if slack > 0.0 else 0.0
+        hinge += loss * loss * cost[j]
+        gradient = ridge[j] * a - slack
+        moving = gradient if (a > 0.0) | (gradient < 0.0) else 0.0
+        gains[j] = moving * moving * inverse_curvature[j]
+    # Numbers that are not negative are in the order of their bits. Unlike numbers, bits have a largest in any order.
+    bits, largest = gains.view(np.int64), np.zeros(1, dtype=np.int64)
+    most = np.int64(0)
+    for j in range(bits.shape[0]):
+        most = max(most, bits[j])
+    largest[0] = most
+    return 0.5 * quadratic + 0.5 * hinge, linear - 0.5 * quadratic, largest.view(np.float64)[0]
 
 
 @compiled
@@ -97,31 +114,33 @@ def sweeps(
     at row 0. Returns the number of updates, the primal and dual value, and the missing row or -1.
     """
     n = alpha.shape[0]
+    cost, inverse_curvature, gains = np.empty(n), np.empty(n), np.empty(n)
+    for j in range(n):
+        cost[j], inverse_curvature[j] = 1.0 / ridge[j], 1.0 / curvature[j]
     updates = 0
-    primal, dual = values(alpha, signed, ridge)
-    while updates < max_updates:
-        first = np.int64(resume[0])
-        if first == 0:
-            largest = 0.0
-            for j in range(n):
-                largest = max(largest, gain(j, alpha, signed, ridge, curvature))
+    while True:
+        primal, dual, largest = weigh(alpha, signed, ridge, cost, inverse_curvature, gains)
+        if resume[0] == 0:
+            is_done = primal - dual <= tol * primal or dual > cutoff or updates >= max_updates
             # The optimum to the last bit: no update would be left to count.
-            if largest == 0.0:
-                break
+            if is_done or largest == 0.0 or stop[0]:
+                return updates, primal, dual, -1
             resume[1] = GREED * largest
-        for j in range(first, n):
-            if gain(j, alpha, signed, ridge, curvature) < resume[1]:
+        for j in range(np.int64(resume[0]), n):
+            if gains[j] < resume[1]:
                 continue
             before = alpha[j]
             gradient = signed[j] - 1.0 + ridge[j] * before
-            after = max(0.0, before - gradient / curvature[j])
+            # Earlier updates of the sweep may have taken the gain away.
+            if gradient * gradient * inverse_curvature[j] < resume[1] or (before == 0.0 and gradient >= 0.0):
+                continue
             if slot[j] < 0:
                 resume[0] = j
                 return updates, primal, dual, j
             recent[slot[j]] = 1
             updates += 1
-            alpha[j] = after
-            step = after - before
+            alpha[j] = max(0.0, before - gradient * inverse_curvature[j])
+            step = alpha[j] - before
             row = gram[slot[j]]
             k = classes[j]
             add_row(row, step, coupling[k], class_start, column, signed)
@@ -131,10 +150,6 @@ def sweeps(
             if dual > cutoff:
                 break
         resume[0] = 0
-        primal, dual = values(alpha, signed, ridge)
-        if primal - dual <= tol * primal or dual > cutoff or stop[0]:
-            break
-    return updates, primal, dual, -1
 
 
 @compiled
@@ -146,6 +161,15 @@ def signed_decisions(gram, slot, column, classes, class_start, coupling, alpha, 
                 return i
             add_row(gram[slot[i]], alpha[i], coupling[classes[i]], class_start, column, signed)
     return -1
+
+
+@compiled
+def triangle(gram, slot, place, system):
+    """Fill the upper triangle of ``system`` with kernel values between rows, given by slot and place in a kernel row."""
+    for i in range(slot.shape[0]):
+        row, values_of_row = gram[slot[i]], system[i]
+        for j in range(i, slot.shape[0]):
+            values_of_row[j] = row[place[j]]
 
 
 @compiled

@@ -8,7 +8,7 @@ the last round of evictions are spared (second chance).
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg.lapack import dposv, dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtri
 
 from margintree import compiled
 from margintree.solvers.kernel_source import KernelSource
@@ -78,17 +78,14 @@ class KernelRows(NodeRows):
         # A function that is no kernel may have k(x, x) < 0; the gap that then stays open is reported.
         self._curvature = np.maximum(diagonal, 0.0) + ridge
         self._coordinates: Array | None = None
+        # Rows and Cholesky factor of the system that was solved last.
+        self._factored: tuple[npt.NDArray[np.int64], Array] | None = None
 
     def _stands_in_order(self) -> bool:
         """Return whether the rows of each class follow each other in the matrix over all training rows."""
         follows = np.diff(self.row_index) == 1
         follows[self.class_start[1:-1] - 1] = True
         return bool(follows.all())
-
-    def _values(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
-        """Return the kernel values between some rows, all of which are held."""
-        columns = self._column[self.classes[rows]] + rows - self.class_start[self.classes[rows]]
-        return np.asarray(self._gram[self._slot[rows][:, None], columns])
 
     @property
     def can_be_shared(self) -> bool:
@@ -124,11 +121,12 @@ class KernelRows(NodeRows):
             support = np.flatnonzero(signs * decision < 1.0)
             if len(support) > SYSTEM_ROWS:
                 return solution
-            b = np.zeros(self.n_rows)
-            _, b[support], failed = dposv(self._system(support), signs[support], lower=True, overwrite_a=True)
-            if failed:
+            factor = self._factor(support)
+            if factor is None:
                 # No kernel: the machine stays what coordinate descent made of it.
                 return solution
+            b = np.zeros(self.n_rows)
+            b[support] = dpotrs(factor, signs[support], lower=True)[0]
             decision = self._signed_decisions(np.ones((self.n_classes, self.n_classes)), b)
             if np.array_equal(np.flatnonzero(signs * decision < 1.0), support):
                 alpha, signed = signs * b, signs * decision
@@ -170,18 +168,32 @@ class KernelRows(NodeRows):
         return decision
 
     def _inverse_diagonal(self, rows: npt.NDArray[np.int64]) -> Array:
-        """Return the diagonal of the inverse of K + R over some rows."""
-        factor, failed = dpotrf(self._system(rows), lower=True, overwrite_a=True)
-        if failed:
+        """Return the diagonal of the inverse of K + R over some rows: that of L^-T L^-1 with K + R = L L'."""
+        factor = self._factor(rows)
+        if factor is None:
             # No kernel. As if all others were orthogonal to the row, which is the most that it can count.
             return np.asarray(1.0 / self._curvature[rows])
-        return np.asarray(dpotri(factor, lower=True, overwrite_c=True)[0].diagonal())
+        self._factored = None
+        inverse = dtrtri(factor, lower=True, overwrite_c=True)[0]
+        return np.einsum("ij,ij->j", inverse, inverse)
 
-    def _system(self, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.floating]:
-        """Return K + R over some rows."""
-        kernel = self._values(rows) if self.holds_all else self.source.block(self.row_index[rows], self.row_index[rows])
-        kernel = np.array(kernel, dtype=np.float64, order="F")
-        kernel.flat[:: len(rows) + 1] += self.ridge[rows]
+    def _factor(self, rows: npt.NDArray[np.int64]) -> Array | None:
+        """Return the Cholesky factor of K + R over some rows, None if there is none; it is 0 above its diagonal."""
+        if self._factored is None or not np.array_equal(rows, self._factored[0]):
+            system = self._upper_triangle(rows)
+            system.flat[:: len(rows) + 1] += self.ridge[rows]
+            # LAPACK stores by columns: to it this is the lower triangle.
+            factor, failed = dpotrf(system.T, lower=True, clean=False, overwrite_a=True)
+            self._factored = None if failed else (rows, factor)
+        return self._factored and self._factored[1]
+
+    def _upper_triangle(self, rows: npt.NDArray[np.int64]) -> Array:
+        """Return the kernel values between some rows, and 0 below the diagonal."""
+        if not self.holds_all:
+            return np.triu(self.source.block(self.row_index[rows], self.row_index[rows])).astype(np.float64)
+        kernel = np.zeros((len(rows), len(rows)))
+        place = self._column[self.classes[rows]] + rows - self.class_start[self.classes[rows]]
+        compiled.kernel_dual.triangle(self._gram, self._slot[rows], place, kernel)
         return kernel
 
     def solve_planes(
@@ -282,7 +294,7 @@ class KernelRows(NodeRows):
                     f"{8 * self.n_rows**2 / 2**20:.0f} MB, more than cache_size allows. Increase cache_size, "
                     "or use RelaxationSplit(oracle='gram'), which needs no coordinates."
                 )
-            eigenvalues, vectors = np.linalg.eigh(self._values(np.arange(self.n_rows)).astype(np.float64))
+            eigenvalues, vectors = np.linalg.eigh(self._upper_triangle(np.arange(self.n_rows)), UPLO="U")
             kept = eigenvalues > EIGENVALUE_FLOOR * eigenvalues[-1]
             self._coordinates = vectors[:, kept] * np.sqrt(eigenvalues[kept])
         return np.asarray(np.add.reduceat(self._coordinates * coefficients[:, None], self.class_start[:-1], axis=0))
