@@ -12,6 +12,8 @@ from margintree.solvers.solution import Array
 from margintree.solvers.used_columns import over_used_columns
 
 Kernel = str | Callable[[Any, Any], Any]
+# Up to this size, single precision errs by one in a million.
+SMALL_EXPONENT = 8.0
 
 
 @dataclass(frozen=True)
@@ -70,14 +72,19 @@ class KernelFunction:
 
 
 def _gaussian_in_single_precision(A: Array, B: Array, gamma: float) -> npt.NDArray[np.float32]:
-    """Return exp(-gamma |x - y|^2): exponents, which are differences, in double precision, and their exp in single.
+    """Return exp(-gamma |x - y|^2).
 
-    -gamma |x - y|^2 is one product of (2 gamma x, -gamma |x|^2, 1) and (y, 1, -gamma |y|^2).
+    -gamma |x - y|^2 is one product of (2 gamma x, -gamma |x|^2, 1) and (y, 1, -gamma |y|^2). It is a difference of terms
+    of the size of gamma |x|^2: where these are large, it takes double precision.
     """
     squares = [-gamma * np.einsum("ij,ij->i", rows, rows) for rows in (A, B)]
-    left = np.column_stack([2.0 * gamma * A, squares[0], np.ones(len(A))])
-    exponents = left @ np.column_stack([B, np.ones(len(B)), squares[1]]).T
-    values: npt.NDArray[np.float32] = exponents.astype(np.float32)
+    is_small = max(-square.min(initial=0.0) for square in squares) <= SMALL_EXPONENT
+    dtype = np.float32 if is_small else np.float64
+    left, right = np.empty((len(A), A.shape[1] + 2), dtype), np.empty((len(B), B.shape[1] + 2), dtype)
+    np.multiply(A, 2.0 * gamma, out=left[:, :-2], casting="same_kind")
+    left[:, -2], left[:, -1] = squares[0], 1.0
+    right[:, :-2], right[:, -2], right[:, -1] = B, 1.0, squares[1]
+    values: npt.NDArray[np.float32] = (left @ right.T).astype(np.float32, copy=False)
     np.minimum(values, 0.0, out=values)
     np.exp(values, out=values)
     return values

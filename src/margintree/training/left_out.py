@@ -5,7 +5,7 @@ A kernel machine tells what it would say of each of its rows if it were trained 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,8 @@ from margintree.solvers.linear_rows import layout, read_only
 from margintree.solvers.training_set import KernelTrainingSet
 
 Index = npt.NDArray[np.int64]
+# Values that are held: validation rows are asked about several times.
+HELD_ENTRIES = 2**23
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,7 @@ class LeftOutTree:
     machines: dict[int, KernelClassifier]
     n_machines: int
     sigmoids: Sigmoids | None
+    _held: list[tuple[Index, npt.NDArray[np.float64]]] = field(default_factory=list)
 
     @classmethod
     def of(
@@ -90,12 +93,25 @@ class LeftOutTree:
 
     def blocks(self, rows: Index) -> Iterator[tuple[int, int, Any, tuple[Any, ...]]]:
         """Yield parts of the rows, ``first:last``, as the values of all machines, with the forest over these."""
+        height = max(1, BLOCK_ENTRIES // max(1, self.n_machines, len(self._coefficients[0])))
+        parts = [slice(first, min(first + height, len(rows))) for first in range(0, len(rows), height)]
+        # Replaced as a whole: other threads may ask at the same time.
+        held = self._held[0] if self._held and np.isin(rows, self._held[0][0]).all() else None
+        if held is None and len(rows) * self.n_machines <= HELD_ENTRIES:
+            held = rows, np.concatenate([self._values(rows[part]) for part in parts])
+            self._held[:] = [held]
+        if held is not None:
+            order = np.argsort(held[0])
+            place = order[np.searchsorted(held[0], rows, sorter=order)]
+        for part in parts:
+            values = self._values(rows[part]) if held is None else held[1][place[part]]
+            yield part.start, part.stop, layout(np.ascontiguousarray(values)), self.forest
+
+    def _values(self, rows: Index) -> npt.NDArray[np.float64]:
+        """Return the values of all machines, each of which has not seen the row."""
         support, coefficients, constants = self._coefficients
-        height = max(1, BLOCK_ENTRIES // max(1, self.n_machines, len(support)))
-        for first in range(0, len(rows), height):
-            part = rows[first : first + height]
-            values = self.training_set.source.block(part, support) @ coefficients + constants
-            known = self._left_out[part]
-            row = np.repeat(np.arange(len(part)), np.diff(known.indptr))
-            values[row, known.indices] = known.data
-            yield first, first + len(part), layout(np.ascontiguousarray(values)), self.forest
+        values = self.training_set.source.block(rows, support) @ coefficients + constants
+        known = self._left_out[rows]
+        row = np.repeat(np.arange(len(rows)), np.diff(known.indptr))
+        values[row, known.indices] = known.data
+        return np.asarray(values)
