@@ -12,8 +12,8 @@ from margintree.solvers.solution import Array
 from margintree.solvers.used_columns import over_used_columns
 
 Kernel = str | Callable[[Any, Any], Any]
-# Up to this size, single precision errs by one in a million.
-SMALL_EXPONENT = 8.0
+# Up to this size, single precision errs by some millionths.
+SMALL_EXPONENT = 16.0
 
 
 @dataclass(frozen=True)

@@ -63,9 +63,11 @@ CLEARLY_BEHIND = 2.0
 # 4. A class whose path is twenty times less probable than the best one is hardly the right one.
 GAP = 3.0
 PATHS = Candidate("paths", 10, GAP)
-# 5. Pairs decide among three finalists, or among eight; with a kernel always among eight, since to try both takes
-# longer than the machines themselves, and three were nowhere better.
+# 5. Pairs decide among three finalists, or among eight. With a kernel they decide among twelve: nodes learn from samples
+# there and nominate less exactly, most finalists are struck off after one machine, and to try several numbers takes
+# longer than the machines themselves.
 PAIRS, MORE_PAIRS = Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0)
+PAIRS_OF_KERNELS = Candidate("pairs", 12, 8.0)
 # 6. One class against the rest has liblinear's C, which is twice ours. Machines that learn from lists may start from an
 # offset, or have a larger C. Their lists reach further than the finalists of a prediction: beyond the gap, too, a
 # machine must know what is not of its class. Dense rows have logistic regression that starts from discriminant
@@ -149,9 +151,9 @@ def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:
         names = (wanted.decide,)
     elif n_classes == 2:
         names = DECIDERS_OF_TWO
-    pairs = (PAIRS,) if is_linear else ()
+    few, many = ([PAIRS], MORE_PAIRS) if is_linear else ([], PAIRS_OF_KERNELS)
     # What costs most to train comes last, and may not be tried at all.
-    found = [one for one in (PATHS, *pairs, *against_the_rest(training_set), MORE_PAIRS) if one.decide in names]
+    found = [one for one in (PATHS, *few, *against_the_rest(training_set), many) if one.decide in names]
     if wanted.n_finalists is not None:
         found = [replace(one, n_finalists=wanted.n_finalists) for one in found]
     if wanted.gap is not None:
