@@ -57,7 +57,7 @@ def primal_optimum(node, labelling):
     gram = (
         node.rows.features @ node.rows.features.T
         if hasattr(node.rows, "features")
-        else node.rows._values(np.arange(node.rows.n_rows))
+        else node.rows.source.block(node.rows.row_index, node.rows.row_index)
     )
     signs = labelling[node.rows.classes]
     beta = np.zeros(len(signs))

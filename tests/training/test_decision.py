@@ -23,6 +23,7 @@ from margintree.training.defaults import (
     LOGISTIC,
     MORE_FINALISTS,
     MORE_PAIRS,
+    PAIRS_OF_KERNELS,
     PAIRS,
     PATHS,
     REST,
@@ -202,7 +203,7 @@ def test_pairs_and_machines_against_the_rest_are_tried_with_the_linear_kernel():
 
 
 def test_pairs_among_many_are_tried_with_a_kernel_and_others_only_on_demand():
-    assert candidates(ANYTHING, training_set_of(30, "rbf")) == [MORE_PAIRS]
+    assert candidates(ANYTHING, training_set_of(30, "rbf")) == [PAIRS_OF_KERNELS]
     demanded = replace(ANYTHING, decide="rest")
     assert candidates(demanded, training_set_of(30, "rbf")) == [replace(REST, n_finalists=30), REST_WITH_PATH]
 
@@ -223,8 +224,8 @@ def test_what_the_user_asks_for_is_all_that_is_tried(kernel, decide):
     assert len(found) == ({"linear": 5, "rbf": 2}[kernel] if decide == "rest" else 1)
     found = candidates(Wanted(decide, 100, None, None, 10, 0.1), training_set_of(9, kernel))
     assert {one.n_finalists for one in found} == {9}
-    gaps = {MORE_PAIRS.gap} if decide == "pairs" else set()
-    assert {one.gap for one in found} == gaps | (set() if (kernel, decide) == ("rbf", "pairs") else {defaults.GAP})
+    pairs = {"linear": {PAIRS.gap, MORE_PAIRS.gap}, "rbf": {PAIRS_OF_KERNELS.gap}}[kernel]
+    assert {one.gap for one in found} == (pairs if decide == "pairs" else {defaults.GAP})
 
 
 @pytest.mark.parametrize(("make", "n_values"), [(np.asarray, 3 / 8), (sp.csr_array, 2)], ids=["dense", "csr"])

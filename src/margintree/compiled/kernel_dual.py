@@ -165,7 +165,7 @@ def signed_decisions(gram, slot, column, classes, class_start, coupling, alpha, 
 
 @compiled
 def triangle(gram, slot, place, system):
-    """Fill the upper triangle of ``system`` with kernel values between rows, given by slot and place in a kernel row."""
+    """Fill the upper triangle of ``system`` with kernel values of rows, given by slot and place in a kernel row."""
     for i in range(slot.shape[0]):
         row, values_of_row = gram[slot[i]], system[i]
         for j in range(i, slot.shape[0]):

@@ -12,6 +12,10 @@ from margintree.solvers.solution import Array
 from margintree.solvers.used_columns import over_used_columns
 
 Kernel = str | Callable[[Any, Any], Any]
+NOT_FINITE = (
+    "The kernel gave values that are not finite. Scale the features, or lower gamma, degree or coef0; "
+    "a degree that is no whole number also needs gamma x'y + coef0 >= 0."
+)
 # Up to this size, single precision errs by some millionths.
 SMALL_EXPONENT = 16.0
 
@@ -41,7 +45,7 @@ class KernelFunction:
             A, B = over_used_columns(A, B)
         if self.kernel == "rbf":
             if dtype == np.float32 and isinstance(A, np.ndarray):
-                return self.finish(_gaussian_in_single_precision(A, B, self.gamma))
+                return self._with_intercept(_gaussian_in_single_precision(A, B, self.gamma))
             return self.finish(rbf_kernel(A, B, gamma=self.gamma))
         if self.kernel == "poly":
             # Powers that overflow or do not exist are refused below, with a reason.
@@ -62,10 +66,10 @@ class KernelFunction:
         """Add the intercept's 1 in place and refuse values that no kernel has."""
         # One sum is finite unless a value is not, or the values are absurdly large; no second array is needed.
         if not np.isfinite(values.sum()) and not np.isfinite(values).all():
-            raise ValueError(
-                "The kernel gave values that are not finite. Scale the features, or lower gamma, degree or coef0; "
-                "a degree that is no whole number also needs gamma x'y + coef0 >= 0."
-            )
+            raise ValueError(NOT_FINITE)
+        return self._with_intercept(values)
+
+    def _with_intercept(self, values: Any) -> Any:
         if self.fit_intercept:
             values += 1.0
         return values
@@ -74,12 +78,14 @@ class KernelFunction:
 def _gaussian_in_single_precision(A: Array, B: Array, gamma: float) -> npt.NDArray[np.float32]:
     """Return exp(-gamma |x - y|^2).
 
-    -gamma |x - y|^2 is one product of (2 gamma x, -gamma |x|^2, 1) and (y, 1, -gamma |y|^2). It is a difference of terms
-    of the size of gamma |x|^2: where these are large, it takes double precision.
+    -gamma |x - y|^2 is one product of (2 gamma x, -gamma |x|^2, 1) and (y, 1, -gamma |y|^2). It is a difference of
+    terms of the size of gamma |x|^2: where these are large, it takes double precision.
     """
     squares = [-gamma * np.einsum("ij,ij->i", rows, rows) for rows in (A, B)]
-    is_small = max(-square.min(initial=0.0) for square in squares) <= SMALL_EXPONENT
-    dtype = np.float32 if is_small else np.float64
+    largest = max(-square.min(initial=0.0) for square in squares)
+    if not np.isfinite(largest):
+        raise ValueError(NOT_FINITE)
+    dtype = np.float32 if largest <= SMALL_EXPONENT else np.float64
     left, right = np.empty((len(A), A.shape[1] + 2), dtype), np.empty((len(B), B.shape[1] + 2), dtype)
     np.multiply(A, 2.0 * gamma, out=left[:, :-2], casting="same_kind")
     left[:, -2], left[:, -1] = squares[0], 1.0

@@ -135,9 +135,9 @@ class KernelRows(NodeRows):
                 return SVMSolution(alpha, decision, primal, dual, norm, n_iter, solution.labelling)
         return solution
 
-    def machine(self, labelling: Array, *, tol: float, max_iter: int) -> SVMSolution:
+    def machine(self, labelling: Array, *, tol: float, max_iter: int, start: SVMSolution | None = None) -> SVMSolution:
         """Return the solution from which a classifier is made: a rough one is polished, if that succeeds."""
-        rough = self.solve(labelling, tol=max(tol, ROUGH_TOL), max_iter=max_iter)
+        rough = self.solve(labelling, tol=max(tol, ROUGH_TOL), max_iter=max_iter, start=start)
         polished = self.polish(rough)
         if polished.duality_gap <= tol:
             return polished
@@ -175,7 +175,7 @@ class KernelRows(NodeRows):
             return np.asarray(1.0 / self._curvature[rows])
         self._factored = None
         inverse = dtrtri(factor, lower=True, overwrite_c=True)[0]
-        return np.einsum("ij,ij->j", inverse, inverse)
+        return np.asarray(np.einsum("ij,ij->j", inverse, inverse))
 
     def _factor(self, rows: npt.NDArray[np.int64]) -> Array | None:
         """Return the Cholesky factor of K + R over some rows, None if there is none; it is 0 above its diagonal."""

@@ -110,9 +110,9 @@ class NodeRows(ABC):
         there twice or has weight 2.
         """
 
-    def machine(self, labelling: Array, *, tol: float, max_iter: int) -> SVMSolution:
+    def machine(self, labelling: Array, *, tol: float, max_iter: int, start: SVMSolution | None = None) -> SVMSolution:
         """Return the solution from which a classifier is made."""
-        return self.polish(self.solve(labelling, tol=tol, max_iter=max_iter))
+        return self.polish(self.solve(labelling, tol=tol, max_iter=max_iter, start=start))
 
     @abstractmethod
     def class_gram(self, coefficients: Array) -> Array:

@@ -164,7 +164,9 @@ class NodeProblem:
 
     def finish(self, labelling: Array, start: SVMSolution | None = None) -> SVMSolution:
         """Return the machine that the node keeps: to the node's tolerance, polished where that is cheap."""
-        return self.rows.polish(self.solve(labelling, start=start))
+        machine = self.rows.machine(labelling, tol=self.tol, max_iter=self.max_iter, start=start)
+        self.n_iter += machine.n_iter
+        return machine
 
     def imbalance(self, labelling: Array) -> float:
         """Return ``|sum_k n_k z_k| / N``."""

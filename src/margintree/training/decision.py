@@ -153,7 +153,8 @@ def decide_by_leaving_one_out(
     everything = leave_one_out(rows, grown)
     validation = np.zeros(len(rows.order), dtype=np.bool_)
     if is_choice(tried):
-        validation[rows.order[everything.counted[rows.order] > 0.0][: defaults.VALIDATION_ROWS]] = True
+        n_rows = defaults.VALIDATION_ROWS if len(tried) > 1 else defaults.WEIGHING_ROWS
+        validation[rows.order[everything.counted[rows.order] > 0.0][:n_rows]] = True
     deciding, results = {}, {}
     for number, candidate in enumerate(tried, 1):
         final = Round(trainer, everything, np.zeros_like(validation), wanted, n_threads)

@@ -63,11 +63,11 @@ CLEARLY_BEHIND = 2.0
 # 4. A class whose path is twenty times less probable than the best one is hardly the right one.
 GAP = 3.0
 PATHS = Candidate("paths", 10, GAP)
-# 5. Pairs decide among three finalists, or among eight. With a kernel they decide among twelve: nodes learn from samples
-# there and nominate less exactly, most finalists are struck off after one machine, and to try several numbers takes
+# 5. Pairs decide among three finalists, or among eight. With a kernel they decide among sixteen: nodes that learn
+# from samples nominate less exactly, most finalists are struck off after one machine, and to try several numbers takes
 # longer than the machines themselves.
 PAIRS, MORE_PAIRS = Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0)
-PAIRS_OF_KERNELS = Candidate("pairs", 12, 8.0)
+PAIRS_OF_KERNELS = Candidate("pairs", 16, 8.0)
 # 6. One class against the rest has liblinear's C, which is twice ours. Machines that learn from lists may start from an
 # offset, or have a larger C. Their lists reach further than the finalists of a prediction: beyond the gap, too, a
 # machine must know what is not of its class. Dense rows have logistic regression that starts from discriminant
@@ -83,7 +83,8 @@ MORE_FINALISTS = ((20, GAP), (50, 2.0 * GAP), (100, 3.0 * GAP))
 WORK_OF_ALL, DENSE_SPEED = 2**26, 8
 # 7. Folds are validation rows in turn, until there are enough of them to tell good from bad. Where machines learn from
 # lists, validation rows are left out of the machines that make the lists, too: a seventh of the rows at a time.
-PARTS, VALIDATION_ROWS, MOST_VALIDATION_ROWS = 7, 1000, 2500
+# With a single candidate they only weigh its scores.
+PARTS, VALIDATION_ROWS, MOST_VALIDATION_ROWS, WEIGHING_ROWS = 7, 1000, 2500, 500
 # 8. Paths alone are nowhere better than pairs, which ask one machine more and weigh the path beside them. With a
 # kernel, machines against the rest take most time and are nowhere the best. Two classes need no decider.
 DECIDERS, DECIDERS_OF_KERNELS, DECIDERS_OF_TWO = ("pairs", "rest"), ("pairs",), ("paths",)
