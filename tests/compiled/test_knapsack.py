@@ -100,7 +100,7 @@ def test_cheapest_labelling_is_optimal_for_integer_sizes(problem: Any, balance: 
 def test_cheapest_labelling_is_optimal_beyond_enumeration(problem: Any, balance: float, lean: float) -> None:
     # Costs that lean to one side make the constraint bind, so that the table decides.
     costs, sizes = np.abs(problem[0]) + lean, np.array(problem[1], dtype=float)
-    assert len(costs) > knapsack.ENUMERATE_UP_TO
+    assert len(costs) > knapsack.TRY_ALL_UP_TO
     beta = beta_of(sizes, balance)
     labelling = knapsack.cheapest_labelling(costs, sizes, reduced(sizes), beta, MANY_CELLS)
     check_feasible(labelling, sizes, beta)

@@ -2,6 +2,7 @@
 
 import pickle
 import warnings
+from math import floor
 
 import numpy as np
 import pytest
@@ -13,8 +14,19 @@ from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
 from margintree import ConditionalProbabilityTreeClassifier
-from margintree.structures.stream_tree import Stream, StreamTree, depth_bound
+from margintree.structures.stream_tree import Stream, StreamTree
 from margintree.training.online import OnlineRegressors
+
+
+def depth_bound(n_classes: int, alpha: float) -> int:
+    """Return a depth that no tree of the stream exceeds."""
+    share = 1.0 if alpha == 0.0 else 1.0 / (1.0 + 2.0 ** ((alpha - 1.0) / alpha))
+    depth, others = 0, n_classes - 1
+    while others > 0:
+        # Rounding must not make a bound of a whole number too small; one leaf at least stands on the other side.
+        others = min(floor(share * others + 1e-9), others - 1)
+        depth += 1
+    return depth
 
 
 class Regressor:

@@ -57,7 +57,7 @@ def test_more_draws_never_bring_rows_closer():
 
 
 def test_least_distance_is_that_of_the_closest_pair(monkeypatch):
-    monkeypatch.setattr(codes, "BLOCK_ENTRIES", 20)
+    monkeypatch.setattr(codes, "BLOCK_DISTANCES", 20)
     code = codes.sparse_code(9, seed=1, n_draws=1)
     pairs = [0.5 * np.sum(1 - code[k] * code[m]) for k in range(9) for m in range(k)]
     assert codes.least_distance(code) == min(pairs)

@@ -23,7 +23,7 @@ from margintree.cli.row_format import KINDS, STANDARD_INPUT, FittedFormat, RowFi
 # Solvers have arrays as long as the rows are wide, so one absurd column number would take all memory.
 MOST_COLUMNS = 2**24
 # Sparse rows with at least this share of nonzeros are faster as dense ones.
-DENSE_SHARE = 0.3
+DENSE_FILE_SHARE = 0.3
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
 # Rows rarely compress by more than a factor of fifty. A file that decompresses to more than this factor, and to more
 # than a few megabytes, is a decompression bomb.
@@ -129,7 +129,7 @@ def _read_svmlight(stream: IO[bytes], path: Path, how: RowFormat, n_features: in
         raise RowFileError(
             f"{path} has a column {X.shape[1] - 1}; at most {MOST_COLUMNS} columns are supported. Renumber the columns."
         )
-    if X.nnz >= DENSE_SHARE * X.shape[0] * X.shape[1]:
+    if X.nnz >= DENSE_FILE_SHARE * X.shape[0] * X.shape[1]:
         X = X.toarray()
     whole = np.isfinite(y).all() and bool((np.rint(y) == y).all()) and bool((np.abs(y) < 2.0**53).all())
     return Rows(X, y.astype(np.int64) if whole else y, FittedFormat("svmlight", one_based=one_based))

@@ -26,7 +26,7 @@ from margintree.worker_threads import give_up_if_abandoned
 # their meaning, because a kernel may meet either.
 FAST_SUMS = {"reassoc", "contract", "nsz", "arcp"}
 
-OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FAST_SUMS, "error_model": "numpy"}
+OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FAST_SUMS, "error_model": "numpy", "no_cfunc_wrapper": True}
 
 
 # Silence that is longer than this needs an explanation.

@@ -14,7 +14,7 @@ import numpy as np
 
 from margintree.compiled.compile import compiled
 
-ENUMERATE_UP_TO = 10
+TRY_ALL_UP_TO = 10
 
 
 def cheapest_labelling(costs, sizes, units, beta, max_cells):
@@ -26,7 +26,7 @@ def cheapest_labelling(costs, sizes, units, beta, max_cells):
     free = np.where(costs > 0.0, -1.0, 1.0)
     if abs(np.dot(free, sizes)) <= beta:
         return free
-    if n_classes <= ENUMERATE_UP_TO:
+    if n_classes <= TRY_ALL_UP_TO:
         return by_enumeration(costs, sizes, beta)
     if units.shape[0] > 0 and n_classes * (units.sum() + 1) <= max_cells:
         scale = units.sum() / sizes.sum()

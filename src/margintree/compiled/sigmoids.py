@@ -13,7 +13,7 @@ from margintree.compiled.walk import log_probability
 
 MAX_STEPS = 100
 MAX_HALVINGS = 30
-TINY = 1e-300
+RIDGE = 1e-300
 
 
 @compiled
@@ -124,8 +124,8 @@ def _newton_on_weights(start, first, second, is_own, weights, usual, pull, is_fr
     step, trial = np.empty(2), np.empty(2)
     for _ in range(MAX_STEPS):
         # A ridge far below rounding of what is known keeps the system regular where both scores are the same.
-        a = curvature[0] * (1.0 + 1e-9) + TINY
-        b, d = curvature[1], curvature[2] * (1.0 + 1e-9) + TINY
+        a = curvature[0] * (1.0 + 1e-9) + RIDGE
+        b, d = curvature[1], curvature[2] * (1.0 + 1e-9) + RIDGE
         if is_free[0] and is_free[1]:
             determinant = a * d - b * b
             step[0] = (b * gradient[1] - d * gradient[0]) / determinant

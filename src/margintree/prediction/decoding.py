@@ -13,7 +13,7 @@ from margintree.solvers.solution import Array
 Code = npt.NDArray[np.int8]
 
 # exp(-f) beyond this would leave the range of floats; a machine is as certain as it can be long before.
-LARGEST_VALUE = 300.0
+LARGEST_CERTAINTY = 300.0
 
 
 def hamming(values: Array, code: Code) -> Array:
@@ -59,7 +59,7 @@ def loss_weighted(values: Array, code: Code, weights: Array) -> Array:
     >>> loss_weighted(np.array([[2.0, -0.5]]), code, np.array([[0.5, 0.5], [1.0, 0.0]])).round(2)
     array([[0.89, 7.39]])
     """
-    values = np.clip(values, -LARGEST_VALUE, LARGEST_VALUE)
+    values = np.clip(values, -LARGEST_CERTAINTY, LARGEST_CERTAINTY)
     return np.asarray(np.exp(-values) @ (weights * (code > 0)).T + np.exp(values) @ (weights * (code < 0)).T)
 
 

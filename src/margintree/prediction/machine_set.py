@@ -16,7 +16,7 @@ from margintree.solvers.solution import Array
 from margintree.solvers.used_columns import has_empty_columns, over_used_columns
 
 # A weight matrix with fewer non-zeros than this share is kept sparse.
-DENSE_SHARE = 0.25
+DENSE_WEIGHTS_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +34,7 @@ class LinearMachines:
         columns = np.concatenate([c.columns for c in linear])
         values = np.concatenate([c.weights for c in linear])
         weights = sp.csc_array((values, columns, start), shape=(n_features, len(linear)))
-        is_dense = len(values) >= DENSE_SHARE * n_features * len(linear)
+        is_dense = len(values) >= DENSE_WEIGHTS_SHARE * n_features * len(linear)
         return cls(weights.toarray() if is_dense else weights, np.array([c.intercept for c in linear]))
 
     @property

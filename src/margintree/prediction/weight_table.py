@@ -13,7 +13,7 @@ from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
 
 # A machine takes a dense row once its weights fill this part of it; a sparse one needs two and a half cells a weight.
-DENSE_SHARE = 0.4
+DENSE_MACHINE_SHARE = 0.4
 DENSE = -1
 # By features, a table has a place for each, which is worth it up to so many for each weight.
 FEATURES_PER_WEIGHT = 2
@@ -47,7 +47,7 @@ class WeightTable:
         """
         kept = [_kept_weights(c, prune, n_features) if c is not None else _NOTHING for c in classifiers]
         lengths = np.array([len(columns) for columns, _ in kept], dtype=np.int64)
-        is_dense = lengths >= np.maximum(1, DENSE_SHARE * n_features)
+        is_dense = lengths >= np.maximum(1, DENSE_MACHINE_SHARE * n_features)
         n_weights = np.where(is_dense, DENSE, lengths)
         start = np.concatenate([[0], np.cumsum(n_cells(n_weights, n_features))])
         keys = np.zeros(start[-1], dtype=np.uint32)
@@ -118,7 +118,7 @@ class WeightTable:
         n_weights = int(np.where(self.n_weights == DENSE, self.n_features, self.n_weights).sum())
         if self.n_features > FEATURES_PER_WEIGHT * n_weights:
             return None
-        if n_weights >= DENSE_SHARE * self.n_features * n_machines:
+        if n_weights >= DENSE_MACHINE_SHARE * self.n_features * n_machines:
             return (read_only(self.relative_weights(np.arange(n_machines))),)
         parts = [self._relative(machine) for machine in range(n_machines)]
         machine = np.repeat(np.arange(n_machines, dtype=np.uint32), [len(columns) for columns, _ in parts])
@@ -163,6 +163,6 @@ def compact(classifier: LinearClassifier, prune: float, n_features: int) -> Line
 def _kept_weights(classifier: LinearClassifier, prune: float, n_features: int) -> tuple[npt.NDArray[np.int64], Array]:
     columns, weights = classifier.columns, classifier.weights
     # Pruning a machine that stays dense would cost accuracy and save nothing.
-    is_pruned = prune > 0.0 and len(weights) < DENSE_SHARE * n_features
+    is_pruned = prune > 0.0 and len(weights) < DENSE_MACHINE_SHARE * n_features
     kept = compiled.tables.large_enough(weights, prune) if is_pruned else np.flatnonzero(weights)
     return (columns, weights) if len(kept) == len(weights) else (columns[kept], weights[kept])

@@ -26,7 +26,7 @@ LINE_SEARCH_WIDTH = 0.2
 SHORTEST_STEP = 1e-4
 # SimpleMKL solves its SVMs to this part of its own tolerance at the sharpest.
 SHARPEST_SVM = 1e-3
-GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+GOLDEN_SECTION = (np.sqrt(5.0) - 1.0) / 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,16 +161,16 @@ def _golden_section(problem: _Problem, near: _Point, far: _Point) -> _Point:
 
     best = near
     low, high = 0.0, 1.0
-    inner, outer = 1.0 - GOLDEN, GOLDEN
+    inner, outer = 1.0 - GOLDEN_SECTION, GOLDEN_SECTION
     left, right = at(inner), at(outer)
     while high - low > LINE_SEARCH_WIDTH * high and high > SHORTEST_STEP:
         if left.svm.dual_objective <= right.svm.dual_objective:
             high, outer, right = outer, inner, left
-            inner = high - GOLDEN * (high - low)
+            inner = high - GOLDEN_SECTION * (high - low)
             left = at(inner)
         else:
             low, inner, left = inner, outer, right
-            outer = low + GOLDEN * (high - low)
+            outer = low + GOLDEN_SECTION * (high - low)
             right = at(outer)
         candidate = min(left, right, key=lambda p: p.svm.dual_objective)
         if candidate.svm.dual_objective < best.svm.dual_objective:

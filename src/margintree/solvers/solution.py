@@ -1,11 +1,9 @@
 """What a solver returns, and the warning for one that stopped early."""
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
 Array = npt.NDArray[np.float64]
 
@@ -58,15 +56,3 @@ class SVMSolution(DualSolution):
 
     labelling: Array
     weights: Array | None = None
-
-
-def warn_if_not_converged(solution: DualSolution, tol: float, what: str) -> None:
-    """Give a ConvergenceWarning that names the gap when it is above ``tol``."""
-    if solution.duality_gap > tol:
-        warnings.warn(
-            f"{what} stopped after {solution.n_iter} iterations with a relative duality gap of "
-            f"{solution.duality_gap:.2g}, above tol={tol:g}. Increase max_iter, scale the features, "
-            "lower C, or check that a kernel of your own is positive semi-definite.",
-            ConvergenceWarning,
-            stacklevel=3,
-        )

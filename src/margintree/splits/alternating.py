@@ -15,15 +15,7 @@ from margintree.solvers.solution import Array, SVMSolution
 from margintree.splits.bounds import conclude
 from margintree.splits.node import NodeProblem, SplitResult, canonical, require_positive
 from margintree.splits.relaxation import RelaxationSplit
-from margintree.splits.seeds import principal_scores, two_means
-
-
-def mean_seeds(node: NodeProblem, n_directions: int) -> list[Array]:
-    """Return labellings made from the class means: principal directions, then balanced 2-means."""
-    means = node.rows.class_means()
-    scores = principal_scores(means, node.sizes, n_directions)
-    seeds = [node.cheapest_labelling(-node.sizes * score) for score in scores]
-    return [*seeds, two_means(node, means, seeds[0])]
+from margintree.splits.seeds import mean_seeds
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from margintree.solvers.solution import Array, SVMSolution
-from margintree.splits.alternating import AlternatingSplit, mean_seeds
+from margintree.splits.alternating import AlternatingSplit
 from margintree.splits.bounds import ENUMERATE_UP_TO, DualPoint, conclude
 from margintree.splits.exhaustive import all_labellings
 from margintree.splits.neighbourhood import improve
 from margintree.splits.node import NodeProblem, SplitResult, canonical, require_positive
+from margintree.splits.seeds import mean_seeds
 
 # Nodes with a smaller share of all rows search their lists with less patience, but never with less than this.
 FULL_PATIENCE_SHARE = 0.1

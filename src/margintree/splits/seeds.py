@@ -19,6 +19,14 @@ DENSE_CLASSES = 128
 TWO_MEANS_ROUNDS = 20
 
 
+def mean_seeds(node: NodeProblem, n_directions: int) -> list[Array]:
+    """Return labellings made from the class means: principal directions, then balanced 2-means."""
+    means = node.rows.class_means()
+    scores = principal_scores(means, node.sizes, n_directions)
+    seeds = [node.cheapest_labelling(-node.sizes * score) for score in scores]
+    return [*seeds, two_means(node, means, seeds[0])]
+
+
 def principal_scores(means: Matrix, sizes: Array, n_directions: int) -> Array:
     """Return the classes' coordinates along the leading principal directions, one row per direction.
 

@@ -7,12 +7,11 @@ node with L leaves on the left, R on the right and the output f in [0, 1], it go
 
 and trains the node to do so. The leaf it ends at becomes a node with the old label on its left and the new one on
 its right. As |2 (f - 1/2)| <= 1, a side can only gain a leaf while it has at most r = 2^((1 - alpha) / alpha) times
-the leaves of the other; with n leaves below a node, no child then has more than 1 + r (n - 1) / (1 + r), and the
-depth of a tree with c leaves is at most ``depth_bound(c, alpha)``.
+the leaves of the other; with n leaves below a node, no child then has more than 1 + r (n - 1) / (1 + r), so that
+the depth of a tree grows with the logarithm of its leaves.
 """
 
 from dataclasses import dataclass
-from math import floor
 from typing import Any, Protocol
 
 import numpy as np
@@ -172,20 +171,3 @@ class StreamTree:
             self._leaf_of_class,
             self._n_nodes,
         )
-
-
-def depth_bound(n_classes: int, alpha: float) -> int:
-    """Return a depth that no tree of the stream exceeds.
-
-    Examples
-    --------
-    >>> depth_bound(1000, alpha=1.0), depth_bound(1000, alpha=0.4), depth_bound(1000, alpha=0.0)
-    (10, 20, 999)
-    """
-    share = 1.0 if alpha == 0.0 else 1.0 / (1.0 + 2.0 ** ((alpha - 1.0) / alpha))
-    depth, others = 0, n_classes - 1
-    while others > 0:
-        # Rounding must not make a bound of a whole number too small; one leaf at least stands on the other side.
-        others = min(floor(share * others + 1e-9), others - 1)
-        depth += 1
-    return depth

@@ -29,7 +29,7 @@ N_DRAWS = 200
 # Multiplications that comparing the rows of all draws may take; codes of very many classes get fewer draws.
 DRAW_WORK = 2**32
 # Inner products of rows that are held at once.
-BLOCK_ENTRIES = 2**22
+BLOCK_DISTANCES = 2**22
 
 
 def dense_code(n_classes: int, n_columns: int | None = None, *, seed: int = 0, n_draws: int = N_DRAWS) -> Code:
@@ -146,7 +146,7 @@ def least_distance(code: Code) -> float:
     """Return the least distance of two rows, sum_j (1 - a_j b_j) / 2 (Allwein et al. 2000)."""
     values = code.astype(np.float32)
     largest = -float(code.shape[1])
-    height = max(1, BLOCK_ENTRIES // len(code))
+    height = max(1, BLOCK_DISTANCES // len(code))
     for first in range(0, len(code), height):
         products = values[first : first + height] @ values.T
         products[np.arange(len(products)), first + np.arange(len(products))] = -np.inf
