@@ -15,7 +15,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from margintree import ConditionalProbabilityTreeClassifier
 from margintree.structures.stream_tree import Stream, StreamTree
-from margintree.training.online import OnlineRegressors
+from margintree.training.online import FIRST_ENTRIES, OnlineRegressors
 
 
 def depth_bound(n_classes: int, alpha: float) -> int:
@@ -185,7 +185,7 @@ def test_no_tree_is_deeper_than_the_bound(n_classes, alpha, seed, is_similar):
     X = np.ones((n_classes, 3)) if is_similar else rng.standard_normal((n_classes, 3))
     labels = np.arange(n_classes)
     tree = StreamTree(alpha)
-    regressors = OnlineRegressors(3, learning_rate=5.0, fit_intercept=True, sparse=False)
+    regressors = OnlineRegressors(3, learning_rate=5.0, fit_intercept=True)
     tree.absorb(X, Stream(labels, labels, np.ones(n_classes)), regressors)
     assert tree.class_tree(labels)[0].max_depth <= depth_bound(n_classes, alpha)
 
@@ -444,3 +444,9 @@ def test_partial_fit_refuses_what_it_cannot_know():
 def test_verbose_prints_one_line(capsys):
     ConditionalProbabilityTreeClassifier(verbose=2, alpha=1.0, random_state=0).fit(*rows_of(8, 5))
     assert capsys.readouterr().out == "[margintree] pass 1/1: 40 rows, 8 classes, depth 3\n"
+
+
+def test_rows_that_are_wider_than_all_weights_so_far_find_room():
+    X = np.random.default_rng(0).standard_normal((4, 3 * FIRST_ENTRIES))
+    model = ConditionalProbabilityTreeClassifier(random_state=0).fit(X, [0, 1, 0, 1])
+    assert model.predict(X).tolist() == [0, 1, 0, 1]

@@ -12,11 +12,8 @@ with h the row's weight, m the sum of h and Q the sum of h |x|^2 over all rows s
 squared loss, run for the time h with D held fixed (Karampatziakis & Langford 2011), and so never passes the target.
 An output that already lies beyond its target has no loss once clipped and takes no step.
 
-The weights of a node lie together: as an array over all columns for dense rows, as a hash table of the columns in use
-for sparse ones, because there a step waits for memory above all. No array grows here: ``absorb`` returns early when
-the pool that these regions come from is too small for the next row.
-
-See docs/solvers/stream.md.
+All weights are entries of one list, which an index finds by node and column: an open-addressing hash table. Nothing
+grows here: ``absorb`` returns early when there may be too little room for the next row.
 """
 
 from typing import NamedTuple
@@ -41,33 +38,30 @@ class GrowingTree(NamedTuple):
 
 
 class NodeRegressors(NamedTuple):
-    """The weights of all nodes; the constant feature is the last column."""
+    """The weights of all nodes; the constant feature is the last column of ``scale``."""
 
-    n_columns: int
-    is_dense: bool
     # Largest magnitude of each column so far.
     scale: np.ndarray
     # m and Q of the step size.
     totals: np.ndarray
-    # Node i has the region first[i] : first[i] + room[i] of the pool, and uses filled[i] of its slots.
-    first: np.ndarray
-    room: np.ndarray
-    filled: np.ndarray
-    # Where the untouched part of the pool begins.
-    used: np.ndarray
-    # Regions of 2^k slots that were given back, chained by their first slot; -1 at the end.
-    returned: np.ndarray
-    # Pool: column of each slot, -1 where it is empty, and the pair of w_i and G_i.
-    slot_column: np.ndarray
+    # Entry e is the pair of w_i and G_i of this node and column; the first n_entries[0] are in use.
+    node: np.ndarray
+    column: np.ndarray
     state: np.ndarray
+    n_entries: np.ndarray
+    # The entries of a node: the last one, and the one before each; -1 at the end.
+    last: np.ndarray
+    before: np.ndarray
+    # The hash table of entries, twice as long as there is room for them; -1 where it is empty.
+    index: np.ndarray
 
 
 class Row(NamedTuple):
-    """Columns and scaled values of one row, and where its weights stand at the node in question."""
+    """Columns and scaled values of one row, and the entries of its weights at the node in question."""
 
     columns: np.ndarray
     values: np.ndarray
-    places: np.ndarray
+    entries: np.ndarray
 
 
 def column_of(rows, place, start):
@@ -126,7 +120,7 @@ def load(rows, i, with_constant, row, model):
             row.values[count] = values[p]
             count += 1
     if with_constant:
-        row.columns[count] = model.n_columns - 1
+        row.columns[count] = model.scale.shape[0] - 1
         row.values[count] = 1.0
         count += 1
     return count
@@ -147,102 +141,69 @@ def rescale(row, count, weight, model):
 
 @compiled
 def slot_of(model, node, column):
-    """Return where the weight of a column stands in the pool, or would stand; the node must have a region."""
-    if model.is_dense:
-        return model.first[node] + column
-    mask = model.room[node] - 1
-    slot = np.int64(scrambled(np.uint64(column) + np.uint64(0x9E3779B97F4A7C15)) & np.uint64(mask))
-    first = model.first[node]
-    while model.slot_column[first + slot] >= 0 and model.slot_column[first + slot] != column:
+    """Return where the index has the entry of a node and column, or would have it."""
+    mask = model.index.shape[0] - 1
+    key = np.uint64(node) * np.uint64(model.scale.shape[0]) + np.uint64(column)
+    slot = np.int64(scrambled(key + np.uint64(0x9E3779B97F4A7C15)) & np.uint64(mask))
+    entry = model.index[slot]
+    while entry >= 0 and (model.column[entry] != column or model.node[entry] != node):
         slot = (slot + 1) & mask
-    return first + slot
+        entry = model.index[slot]
+    return slot
 
 
 @compiled
-def take_region(model, node, size_bits):
-    """Give a node an empty region of 2^``size_bits`` slots, or of one per column; return whether the pool had one."""
-    size = model.n_columns if model.is_dense else np.int64(1) << size_bits
-    begin = model.returned[size_bits]
-    if begin >= 0:
-        model.returned[size_bits] = model.slot_column[begin]
-        model.slot_column[begin : begin + size] = -1
-        model.state[begin : begin + size] = 0.0
-    else:
-        begin = model.used[0]
-        if begin + size > model.state.shape[0]:
-            return False
-        model.used[0] = begin + size
-    model.first[node], model.room[node], model.filled[node] = begin, size, 0
-    return True
+def add_entry(model, node, column, weight, square):
+    """Add an entry, for which there must be room, and return its number."""
+    entry = model.n_entries[0]
+    model.n_entries[0] = entry + 1
+    model.node[entry], model.column[entry] = node, column
+    model.state[entry, 0], model.state[entry, 1] = weight, square
+    link(model, entry)
+    return entry
 
 
 @compiled
-def reserve(model, node, count):
-    """Make room at a node for ``count`` more columns; return whether the pool was large enough."""
-    if model.is_dense:
-        return model.room[node] > 0 or take_region(model, node, 0)
-    needed = model.filled[node] + count
-    # A table that is up to three quarters full finds a column in two or three looks.
-    if 3 * model.room[node] >= 4 * needed:
-        return True
-    size_bits = 4
-    while 3 * (np.int64(1) << size_bits) < 4 * needed:
-        size_bits += 1
-    begin, size, filled = model.first[node], model.room[node], model.filled[node]
-    if not take_region(model, node, size_bits):
-        return False
-    model.filled[node] = filled
-    old_bits = 0
-    while (np.int64(1) << old_bits) < size:
-        old_bits += 1
-    for old in range(begin, begin + size):
-        if model.slot_column[old] >= 0:
-            new = slot_of(model, node, model.slot_column[old])
-            model.slot_column[new] = model.slot_column[old]
-            model.state[new, 0], model.state[new, 1] = model.state[old, 0], model.state[old, 1]
-    if size > 0:
-        model.slot_column[begin] = model.returned[old_bits]
-        model.returned[old_bits] = begin
-    return True
+def link(model, entry):
+    """Put an entry into the index and behind the others of its node."""
+    node = model.node[entry]
+    model.index[slot_of(model, node, model.column[entry])] = entry
+    model.before[entry], model.last[node] = model.last[node], entry
 
 
 @compiled
-def reserve_path(tree, model, leaf, count):
-    """Make room for a row at a leaf and all nodes above it; return whether the pool was large enough."""
-    node = leaf
-    while node >= 0:
-        if not reserve(model, node, count):
-            return False
-        node = tree.parent[node]
-    return True
+def link_all(model):
+    """Put all entries into an index that is empty."""
+    for entry in range(model.n_entries[0]):
+        link(model, entry)
 
 
 @compiled
 def output(model, node, row, count):
-    """Return 1/2 + w'x at a node, not clipped, and leave in ``row`` where the weights stand."""
+    """Return 1/2 + w'x at a node, not clipped, and leave in ``row`` which entries the weights are."""
     total = 0.5
     for j in range(count):
-        place = slot_of(model, node, row.columns[j])
-        row.places[j] = place
-        if model.slot_column[place] < 0:
-            model.slot_column[place] = row.columns[j]
-            model.filled[node] += 1
-        total += model.state[place, 0] * row.values[j]
+        entry = model.index[slot_of(model, node, row.columns[j])]
+        row.entries[j] = entry
+        if entry >= 0:
+            total += model.state[entry, 0] * row.values[j]
     return total
 
 
 @compiled
-def step(model, row, count, value, target, weight, rate):
-    """Move the weights of the node that gave ``value`` towards ``target``."""
-    error = target - value
+def train(model, node, row, count, target, weight, rate):
+    """Move the weights of one node towards ``target``."""
+    error = target - output(model, node, row, count)
     # Clipped, such an output is the target itself.
     if error == 0.0 or (target - 0.5) * error < 0.0:
         return
     speed = 0.0
     for j in range(count):
+        if row.entries[j] < 0:
+            row.entries[j] = add_entry(model, node, row.columns[j], 0.0, 0.0)
         gradient = error * row.values[j]
-        square = model.state[row.places[j], 1] + weight * gradient * gradient
-        model.state[row.places[j], 1] = square
+        square = model.state[row.entries[j], 1] + weight * gradient * gradient
+        model.state[row.entries[j], 1] = square
         if square > 0.0:
             speed += row.values[j] * row.values[j] / np.sqrt(square)
     common = np.sqrt(model.totals[0] / model.totals[1])
@@ -251,15 +212,9 @@ def step(model, row, count, value, target, weight, rate):
         return
     factor = -np.expm1(-weight * rate * speed) / speed * common * error
     for j in range(count):
-        square = model.state[row.places[j], 1]
+        square = model.state[row.entries[j], 1]
         if square > 0.0:
-            model.state[row.places[j], 0] += factor * row.values[j] / np.sqrt(square)
-
-
-@compiled
-def train(model, node, row, count, target, weight, rate):
-    """Train the regressor of one node."""
-    step(model, row, count, output(model, node, row, count), target, weight, rate)
+            model.state[row.entries[j], 0] += factor * row.values[j] / np.sqrt(square)
 
 
 @compiled
@@ -272,11 +227,9 @@ def train_above(tree, model, node, row, count, weight, rate):
 
 @compiled
 def place_of_new_label(tree, model, row, count, alpha):
-    """Return the leaf at which a new label ends, or -1 where the pool is too small to tell."""
+    """Return the leaf at which a new label ends."""
     node = np.int64(0)
     while tree.children_left[node] >= 0:
-        if not reserve(model, node, count):
-            return np.int64(-1)
         left, right = tree.children_left[node], tree.children_right[node]
         clipped = min(1.0, max(0.0, output(model, node, row, count)))
         balance = np.log2(tree.n_leaves[left] / tree.n_leaves[right])
@@ -310,67 +263,45 @@ def split_leaf(tree, node, label):
 
 @compiled
 def copy_regressor(model, source, target):
-    """Give a node that has a region of the same size the weights of another."""
-    size = model.room[source]
-    old, new = model.first[source], model.first[target]
-    model.slot_column[new : new + size] = model.slot_column[old : old + size]
-    model.state[new : new + size] = model.state[old : old + size]
-    model.filled[target] = model.filled[source]
+    """Give a node without weights those of another."""
+    entry = model.last[source]
+    while entry >= 0:
+        add_entry(model, target, model.column[entry], model.state[entry, 0], model.state[entry, 1])
+        entry = model.before[entry]
 
 
 @compiled
-def reserve_children(tree, model, leaf, count):
-    """Make room for the regressors of the two leaves that would come next below ``leaf``."""
-    left, right = tree.n_nodes[0], tree.n_nodes[0] + 1
-    # A region as large as that of the leaf, because it is copied as a whole.
-    same_bits = 0
-    while not model.is_dense and (np.int64(1) << same_bits) < model.room[leaf]:
-        same_bits += 1
-    if model.room[left] != model.room[leaf] and not take_region(model, left, same_bits):
-        return False
-    return reserve(model, right, count)
-
-
-@compiled
-def restore(model, done, start, columns, state):
-    """Give nodes ``done`` and later a region with the given columns; return how many nodes are done in all.
-
-    Fewer than all means that the pool must grow first.
-    """
-    for node in range(done, start.shape[0] - 1):
-        if start[node] == start[node + 1]:
-            continue
-        if not reserve(model, node, start[node + 1] - start[node]):
-            return node
-        for p in range(start[node], start[node + 1]):
-            place = slot_of(model, node, columns[p])
-            model.slot_column[place] = columns[p]
-            model.filled[node] += 1
-            model.state[place, 0], model.state[place, 1] = state[p, 0], state[p, 1]
-    return start.shape[0] - 1
+def has_room(tree, model, leaf, count):
+    """Tell whether a row may train all nodes from a leaf up, two children of it, and a copy of its regressor."""
+    needed, node, entry = 2 * count, leaf, model.last[leaf]
+    while node >= 0:
+        needed += count
+        node = tree.parent[node]
+    while entry >= 0:
+        needed += 1
+        entry = model.before[entry]
+    return model.n_entries[0] + needed <= model.node.shape[0]
 
 
 @compiled
 def learn_row(tree, model, label, row, count, weight, rate, alpha):
     """Train the path of a label that has a leaf, or find a place for one that has none.
 
-    Returns whether the pool was large enough; nothing is learned when it was not.
+    Returns whether there was enough room; nothing is learned when there was not.
     """
+    if tree.n_nodes[0] == 0:
+        add_leaf(tree, -1, label)
     leaf = tree.leaf_of_class[label]
-    if leaf < 0 and tree.n_nodes[0] == 0:
-        if not reserve(model, 0, count):
-            return False
-        leaf = add_leaf(tree, -1, label)
-    if leaf >= 0:
-        if not reserve_path(tree, model, leaf, count):
-            return False
+    is_new = leaf < 0
+    if is_new:
+        leaf = place_of_new_label(tree, model, row, count, alpha)
+    if not has_room(tree, model, leaf, count):
+        return False
+    if not is_new:
         # A leaf that is split later keeps its label on the left: that is what its regressor learns.
         train(model, leaf, row, count, 0.0, weight, rate)
         train_above(tree, model, leaf, row, count, weight, rate)
         return True
-    leaf = place_of_new_label(tree, model, row, count, alpha)
-    if leaf < 0 or not reserve(model, leaf, count) or not reserve_children(tree, model, leaf, count):
-        return False
     train_above(tree, model, leaf, row, count, weight, rate)
     split_leaf(tree, leaf, label)
     copy_regressor(model, leaf, tree.children_left[leaf])
@@ -383,12 +314,12 @@ def learn_row(tree, model, label, row, count, weight, rate, alpha):
 def absorb(rows, order, labels, row_weight, first, tree, model, alpha, rate, with_constant):
     """Take rows ``order[first:]`` one by one; return how many entries of ``order`` are done in all.
 
-    ``labels`` and ``row_weight`` go with ``order``. Fewer than all means that the pool must grow first.
+    ``labels`` and ``row_weight`` go with ``order``. Fewer than all means that the list must grow first.
     """
     row = Row(
-        np.empty(model.n_columns, dtype=np.int64),
-        np.empty(model.n_columns),
-        np.empty(model.n_columns, dtype=np.int64),
+        np.empty(model.scale.shape[0], dtype=np.int64),
+        np.empty(model.scale.shape[0]),
+        np.empty(model.scale.shape[0], dtype=np.int64),
     )
     for position in range(first, order.shape[0]):
         count = load(rows, order[position], with_constant, row, model)

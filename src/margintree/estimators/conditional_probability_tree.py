@@ -7,7 +7,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.base import _fit_context
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.multiclass import check_classification_targets
@@ -327,9 +326,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         return X, y
 
     def _new_regressors(self, X: Any) -> OnlineRegressors:
-        return OnlineRegressors(
-            X.shape[1], learning_rate=self.learning_rate, fit_intercept=self.fit_intercept, sparse=sp.issparse(X)
-        )
+        return OnlineRegressors(X.shape[1], learning_rate=self.learning_rate, fit_intercept=self.fit_intercept)
 
     def _stream(self, data: TrainingData, seed: int) -> Stream:
         labels = np.repeat(np.arange(len(data.classes)), np.diff(data.class_start))

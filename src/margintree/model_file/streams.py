@@ -35,7 +35,8 @@ def put_state(out: Output, state: LearningState) -> None:
     out.fact("alpha", float(state.stream_tree.alpha))
     out.fact("learning_rate", float(regressors.learning_rate))
     out.fact("fit_intercept", bool(regressors.fit_intercept))
-    out.fact("is_dense", regressors.is_dense)
+    # Earlier readers ask for it, and keep weights in another way then.
+    out.fact("is_dense", False)
     for name in ("scale", "totals", "columns", "state"):
         out.array(name, getattr(stored, name))
     out.array("n_columns", np.diff(stored.start))
@@ -64,7 +65,6 @@ def take_state(source: Input, tree: ClassTree, n_features: int) -> LearningState
         columns,
         source.array("state", np.float64, len(columns), 2),
     )
-    regressors = OnlineRegressors.from_stored(
-        stored, learning_rate=rate, fit_intercept=source.boolean("fit_intercept"), sparse=not source.boolean("is_dense")
-    )
+    source.boolean("is_dense")
+    regressors = OnlineRegressors.from_stored(stored, learning_rate=rate, fit_intercept=source.boolean("fit_intercept"))
     return LearningState(StreamTree.from_class_tree(tree, number, class_of_label, alpha), regressors, class_of_label)

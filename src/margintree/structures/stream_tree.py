@@ -76,7 +76,7 @@ class StreamTree:
     >>> from margintree.training.online import OnlineRegressors
     >>> X, labels = np.eye(4), np.arange(4)
     >>> tree = StreamTree(alpha=1.0)
-    >>> regressors = OnlineRegressors(4, learning_rate=0.5, fit_intercept=True, sparse=False)
+    >>> regressors = OnlineRegressors(4, learning_rate=0.5, fit_intercept=True)
     >>> tree.absorb(X, Stream(labels, labels, np.ones(4)), regressors)
     >>> tree.class_tree(np.arange(4))[0].to_nested()
     ((0, 2), (1, 3))

@@ -12,15 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from margintree import compiled
-from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
 
 Index = npt.NDArray[np.int64]
 
-# Slots of the pool to begin with, at least.
-FIRST_SLOTS = 2**12
-# Regions of the pool have sizes up to 2^SIZES.
-SIZES = 48
+# Weights that there is room for at first, at least.
+FIRST_ENTRIES = 2**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,90 +45,56 @@ class OnlineRegressors:
         Rate of the step.
     fit_intercept : bool
         Whether each regressor has a constant feature.
-    sparse : bool
-        Whether rows use few of the features, so that a node should keep weights for those it has seen only.
     """
 
-    def __init__(self, n_features: int, *, learning_rate: float, fit_intercept: bool, sparse: bool) -> None:
+    def __init__(self, n_features: int, *, learning_rate: float, fit_intercept: bool) -> None:
         self.n_features = n_features
         self.learning_rate = learning_rate
         self.fit_intercept = fit_intercept
-        self.is_dense = not sparse
-        self._scale = np.zeros(n_features + 1)
-        self._totals = np.zeros(2)
-        self._first, self._room, self._filled = (np.empty(0, dtype=np.int64) for _ in range(3))
-        self._used = np.zeros(1, dtype=np.int64)
-        self._returned = np.full(SIZES, -1)
-        self._slot_column = np.empty(0, dtype=np.int64)
-        self._state = np.empty((0, 2))
-        # What has been read and is not laid out yet: only learning needs that.
-        self._waiting: StoredRegressors | None = None
+        self._scale, self._totals = np.zeros(n_features + 1), np.zeros(2)
+        self._node, self._column, self._last, self._before = (np.empty(0, dtype=np.int64) for _ in range(4))
+        self._state, self._n_entries = np.empty((0, 2)), np.zeros(1, dtype=np.int64)
+        # None where weights are only read, as those of a file are at first: learning alone looks them up.
+        self._index: Index | None = None
 
     @classmethod
-    def from_stored(
-        cls, stored: StoredRegressors, *, learning_rate: float, fit_intercept: bool, sparse: bool
-    ) -> "OnlineRegressors":
+    def from_stored(cls, stored: StoredRegressors, *, learning_rate: float, fit_intercept: bool) -> "OnlineRegressors":
         """Return regressors that learn on from stored ones."""
-        regressors = cls(len(stored.scale) - 1, learning_rate=learning_rate, fit_intercept=fit_intercept, sparse=sparse)
-        regressors._waiting = stored
+        regressors = cls(len(stored.scale) - 1, learning_rate=learning_rate, fit_intercept=fit_intercept)
+        regressors._scale, regressors._totals = stored.scale, stored.totals
+        regressors._node = np.repeat(np.arange(len(stored.start) - 1), np.diff(stored.start))
+        regressors._column, regressors._state = stored.columns, stored.state
+        regressors._n_entries[0] = len(stored.columns)
         return regressors
 
     def stored(self, n_nodes: int) -> StoredRegressors:
         """Return what the regressors of nodes 0 .. n_nodes - 1 have learned."""
-        if self._waiting is not None:
-            return self._waiting
-        owner, slots = self._slots_of(np.arange(n_nodes))
-        slots, owner = slots[self._slot_column[slots] >= 0], owner[self._slot_column[slots] >= 0]
-        order = np.lexsort((self._slot_column[slots], owner))
-        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=n_nodes))])
-        return StoredRegressors(
-            self._scale, self._totals, start, self._slot_column[slots[order]], self._state[slots[order]]
-        )
-
-    def _lay_out(self) -> None:
-        """Give each node that waits a region of the pool."""
-        if self._waiting is None:
-            return
-        stored, self._waiting = self._waiting, None
-        self._scale, self._totals = stored.scale.copy(), stored.totals.copy()
-        n_nodes = len(stored.start) - 1
-        self.reserve(n_nodes)
-        arrays = [read_only(array) for array in (stored.start, stored.columns, stored.state)]
-        done = 0
-        while True:
-            done = compiled.stream.restore(self.arrays(), done, *arrays)
-            if done == n_nodes:
-                return
-            self.make_room()
+        used = int(self._n_entries[0])
+        order = np.lexsort((self._column[:used], self._node[:used]))
+        start = np.concatenate([[0], np.cumsum(np.bincount(self._node[:used], minlength=n_nodes))])
+        return StoredRegressors(self._scale, self._totals, start, self._column[order], self._state[order])
 
     def reserve(self, n_nodes: int) -> None:
         """Make room for nodes 0 .. n_nodes - 1."""
-        self._lay_out()
-        self._first = lengthened(self._first, n_nodes, 0)
-        self._room = lengthened(self._room, n_nodes, 0)
-        self._filled = lengthened(self._filled, n_nodes, 0)
+        self._last = lengthened(self._last, n_nodes, -1)
+        if self._index is None:
+            self.make_room()
 
     def make_room(self) -> None:
         """Double the room for weights."""
-        n_slots = max(FIRST_SLOTS, 2 * len(self._state), 2 * (self.n_features + 1))
-        self._slot_column = lengthened(self._slot_column, n_slots, -1)
-        self._state = lengthened(self._state, n_slots, 0.0)
+        n_entries = max(FIRST_ENTRIES, 1 << len(self._node).bit_length())
+        self._scale, self._totals = self._scale.copy(), self._totals.copy()
+        self._node = lengthened(self._node, n_entries, 0)
+        self._column = lengthened(self._column, n_entries, 0)
+        self._state = lengthened(self._state, n_entries, 0.0)
+        self._last, self._before = np.full_like(self._last, -1), np.empty(n_entries, dtype=np.int64)
+        self._index = np.full(2 * n_entries, -1)
+        compiled.stream.link_all(self.arrays())
 
     def arrays(self) -> Any:
         """Return the arrays as the compiled loop takes them; it writes to them."""
-        return compiled.stream.NodeRegressors(
-            self.n_features + 1,
-            self.is_dense,
-            self._scale,
-            self._totals,
-            self._first,
-            self._room,
-            self._filled,
-            self._used,
-            self._returned,
-            self._slot_column,
-            self._state,
-        )
+        entries = (self._node, self._column, self._state, self._n_entries, self._last, self._before, self._index)
+        return compiled.stream.NodeRegressors(self._scale, self._totals, *entries)
 
     def weights(self, nodes: Index) -> tuple[Index, Index, Array, Array]:
         """Return 1/2 - f before clipping, so that positive means left, as weights over unscaled features.
@@ -146,28 +109,23 @@ class OnlineRegressors:
         start, columns, weights, intercepts : ndarray
             ``nodes[i]`` has ``start[i]:start[i + 1]`` of the columns and weights, and ``intercepts[i]``.
         """
-        self._lay_out()
-        kept = np.flatnonzero(nodes >= 0)
-        owner, slots = self._slots_of(nodes[kept])
-        owner, columns, values = kept[owner], self._slot_column[slots], -self._state[slots, 0]
+        used, present = int(self._n_entries[0]), np.flatnonzero(nodes >= 0)
+        position = np.full(max(int(nodes.max()), int(self._node[:used].max(initial=0))) + 1, -1)
+        position[nodes[present]] = present
+        owner, columns, values = position[self._node[:used]], self._column[:used], -self._state[:used, 0]
         intercepts = np.zeros(len(nodes))
-        constant = columns == self.n_features
+        constant = (columns == self.n_features) & (owner >= 0)
         intercepts[owner[constant]] = values[constant]
-        kept = np.flatnonzero((columns >= 0) & ~constant & (values != 0.0))
-        owner, columns, values = owner[kept], columns[kept], values[kept]
-        start = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=len(nodes)))])
-        return start, columns, values / self._scale[columns], intercepts
-
-    def _slots_of(self, nodes: Index) -> tuple[Index, Index]:
-        """Return the slots of the nodes' regions, one region behind the other, each with the position of its node."""
-        room = self._room[nodes]
-        shift = self._first[nodes] - np.cumsum(room) + room
-        return np.repeat(np.arange(len(nodes)), room), np.arange(room.sum()) + np.repeat(shift, room)
+        kept = np.flatnonzero((owner >= 0) & ~constant & (values != 0.0))
+        kept = kept[np.argsort(owner[kept], kind="stable")]
+        start = np.concatenate([[0], np.cumsum(np.bincount(owner[kept], minlength=len(nodes)))])
+        return start, columns[kept], values[kept] / self._scale[columns[kept]], intercepts
 
     def __getstate__(self) -> dict[str, Any]:
-        # The untouched part of the pool needs no place in a file.
-        used = int(self._used[0])
-        return self.__dict__ | {"_slot_column": self._slot_column[:used], "_state": self._state[:used]}
+        # Room for more needs no place in a file.
+        used = int(self._n_entries[0])
+        entries = {name: getattr(self, name)[:used] for name in ("_node", "_column", "_state")}
+        return self.__dict__ | entries | {"_before": self._before[:0], "_index": None}
 
 
 def lengthened(array: npt.NDArray[Any], length: int, value: float) -> npt.NDArray[Any]:
