@@ -37,27 +37,26 @@ WALKS = ("greedy", "all")
 def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = None, dtype: str = "float64") -> None:
     """Write a fitted tree as an ONNX model, which gives the same predictions in onnxruntime.
 
-    The model takes ``X`` of shape (n_rows, n_features) and gives ``label`` and, where the tree is calibrated,
-    ``probabilities``. It needs the extra ``margintree[onnx]``. See docs/onnx.md for what it costs.
+    The model has the input ``X`` of shape (n_rows, n_features) and the outputs ``label`` and, if the tree is
+    calibrated, ``probabilities``. Needs the extra ``margintree[onnx]``.
 
     Parameters
     ----------
     estimator : a fitted MarginTreeClassifier, LabelTreeClassifier or FilterTreeClassifier
         With the linear or the rbf kernel.
     path : str or path-like
-        The file appears whole or not at all.
+        The file is written completely or not at all.
     walk : {"greedy", "all"} or None, default=None
-        None is the estimator's own. A beam depends on the row at every step, which these operators cannot follow: a
-        model with ``walk="beam"`` is written with "all", whose finalists come from every path, also from those that
-        the beam might have left out. So a few predictions may differ; with "greedy" and "all" none does. The
-        probabilities of "greedy" are those of the paths.
+        None is that of the estimator. Standard operators cannot express a beam, so that a model with ``walk="beam"`` is
+        exported with "all", whose finalists come from every path. A few predictions may therefore differ; with "greedy"
+        and "all" none does. The probabilities of "greedy" are those of the paths.
     dtype : {"float64", "float32"}, default="float64"
-        Type of ``X``: ONNX takes no other than the one that a model names. It computes in double precision either way.
+        Type of ``X``. The model computes in double precision either way.
 
     Raises
     ------
     ValueError
-        If the estimator has no ONNX form. The message says why.
+        If the estimator cannot be exported; the message says why.
     ImportError
         If the package onnx is missing.
 

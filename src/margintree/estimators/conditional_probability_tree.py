@@ -52,17 +52,16 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
     Parameters
     ----------
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
-        Of the machines of ``node="svm"``. The regressors that shape the tree are linear in the features for any kernel;
-        with "precomputed" a row's kernel values are its features. ``node="online"`` is linear only.
+        Kernel of the machines of ``node="svm"``. The regressors that shape the tree are linear in the features for any
+        kernel; with "precomputed" the kernel values of a row are its features. ``node="online"`` is linear only.
     alpha : float in [0, 1], default=0.4
         Balance against similarity. With 1 a new class goes where fewer leaves are, with 0 where the regressors send
         it. A side can only gain a leaf while it has at most r = 2^((1 - alpha) / alpha) times the leaves of the other,
         so the depth is at most 1 + log(c - 1) / log(1 + 1 / r) for c classes: 2.3 log2(c) + 1 for 0.4.
     learning_rate : float, default=0.5
-        Rate of the regressors' steps.
+        Learning rate of the regressors.
     shuffle : bool, default=True
-        Draw the order of the rows in ``fit`` from ``random_state``. False takes them as they stand.
-        ``partial_fit`` never shuffles.
+        Whether ``fit`` shuffles the rows. ``partial_fit`` never does.
     node : {"online", "svm"}, default="online"
         "online" keeps the regressors, which give probabilities and learn on with ``partial_fit``. "svm" keeps
         only the tree and trains a support vector machine at each node on all rows below it, as Yang & Tsang do in
@@ -77,30 +76,30 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
     fit_intercept : bool, default=True
         Add a constant feature, to regressors and machines.
     class_weight : dict, "balanced" or None, default=None
-        Factors of the sample weights. ``partial_fit`` cannot know what is "balanced" and refuses it.
+        Weights of the classes. ``partial_fit`` refuses "balanced", because it does not know all rows.
     random_state : int, RandomState or None, default=None
-        Steers the order of the rows, and of coordinate descent.
+        Controls the shuffling of the rows.
     verbose : int, default=0
         1 shows a progress bar, 2 prints a line when the tree has grown, and one per machine.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-        Sorted; ``partial_fit`` puts new classes in their place, which moves the columns of ``predict_proba``.
+        Sorted; new classes in ``partial_fit`` shift the columns of ``predict_proba``.
     tree_ : ClassTree
     n_iter_ : int
-        Passes over the rows at the node that took most; 1 for ``node="online"``.
+        Largest number of passes over the rows at any node; 1 for ``node="online"``.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in,)
-        Only where X has feature names.
+        Only if X has feature names that are all strings.
 
     Notes
     -----
     The greedy walk finds the most probable class wherever the path it takes has probability 1/2 or more, and always
     for two classes; elsewhere the sides of a node can be nearly as probable as each other and the wrong one is final.
-    ``n_evaluations`` tells what either walk costs.
+    ``n_evaluations`` counts the regressors that either walk evaluates.
 
-    Beyond the rule above, these are our choices:
+    Choices that the paper leaves open:
 
     - The output of a regressor is clip(1/2 + w'x, 0, 1), so an untrained one says 1/2. A step descends on the squared
       loss, with features divided by the largest magnitude seen so far and with adaptive rates (Ross et al. 2013). A

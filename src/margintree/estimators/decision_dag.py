@@ -16,16 +16,17 @@ from margintree.training.machines import all_pairs, train_pairs
 class DecisionDAGClassifier(MachineClassifier):
     """The decision directed acyclic graph of Platt, Cristianini and Shawe-Taylor.
 
-    Training is that of 1vs1. A prediction keeps a list of classes: the machine between its first and its last
-    class strikes one of the two off, until one is left. That takes n_classes - 1 decision functions.
+    Training is that of one-vs-one. A prediction starts with a list of all classes; the machine between the first and
+    the last class of the list eliminates one of the two, until one is left. This takes n_classes - 1 decision
+    functions.
 
-    The paper leaves the order of the list open and finds that it matters little; here it is a parameter.
+    The paper does not prescribe the order of the list and finds that it matters little.
 
     Parameters
     ----------
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
     class_order : array-like of shape (n_classes,) or None, default=None
-        All classes, in the order of the list. None takes them sorted.
+        All classes, in the order of the list. None sorts them.
     C, gamma, degree, coef0, fit_intercept, tol, max_iter, cache_size, class_weight, n_jobs, random_state, verbose
         As in ``MarginTreeClassifier``.
 
@@ -35,7 +36,7 @@ class DecisionDAGClassifier(MachineClassifier):
     order_ : ndarray of shape (n_classes,)
         The order of the list, as indices into ``classes_``.
     n_iter_ : int
-        Passes over the rows of the machine that took most.
+        Largest number of passes over the rows of any machine.
     n_features_in_ : int
 
     References

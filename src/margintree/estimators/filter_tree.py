@@ -13,10 +13,10 @@ from margintree.worker_threads import apart
 class FilterTreeClassifier(TreeWalker):
     """The filter tree of Beygelzimer, Langford and Ravikumar.
 
-    The structure is a random binary tree of least depth. The machines are trained from the leaves up: a node
-    decides between the winners of its two subtrees, and sees only the rows whose true class wins its own subtree
-    (the filter). A machine whose filter lets no row of one side pass always decides for the other. Prediction walks
-    from the root to a leaf.
+    The structure is a random binary tree of minimum depth. The machines are trained from the leaves up: a node decides
+    between the winners of its two subtrees, and is trained only on the rows whose true class wins its own subtree (the
+    filter). If no row of one side passes the filter, the machine always decides for the other. Prediction walks from
+    the root to a leaf.
 
     The paper reduces cost-sensitive learning to importance-weighted binary problems; with 0/1 costs the importance
     of a row is 1 where exactly one side holds its class, which is the rule above. It leaves the tree open; Yang &
@@ -26,8 +26,8 @@ class FilterTreeClassifier(TreeWalker):
     ----------
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
     C, gamma, degree, coef0, fit_intercept, tol, max_iter, cache_size, class_weight, n_jobs, random_state, verbose
-        As in ``MarginTreeClassifier``; ``random_state`` also draws the tree. Nodes depend on their children, so
-        ``n_jobs`` changes nothing here and stands for a common interface.
+        As in ``MarginTreeClassifier``; ``random_state`` also controls the tree. ``n_jobs`` has no effect on ``fit``,
+        because nodes depend on their children.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class FilterTreeClassifier(TreeWalker):
     node_rows_ : list of ndarray
         For each internal node, in preorder, the training rows that passed the filter.
     n_iter_ : int
-        Passes over the rows at the node that took most.
+        Largest number of passes over the rows at any node.
     n_features_in_ : int
 
     References

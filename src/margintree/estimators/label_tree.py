@@ -20,9 +20,9 @@ from margintree.worker_threads import apart
 class LabelTreeClassifier(TreeWalker):
     """The label tree of Bengio, Weston and Grangier, with two children per node: I-BWG and J-BWG of Yang & Tsang.
 
-    The structure keeps classes together that a one-vs-rest model confuses: with its confusion matrix M on held-out
-    rows and A = (M + M') / 2, each node, from the root down, divides its classes by a spectral cut of A into two.
-    Prediction walks from the root to a leaf. The machines f_v of the nodes are trained in one of two ways:
+    The structure keeps classes together that a one-vs-rest model confuses: with its confusion matrix M on held-out rows
+    and A = (M + M') / 2, each node divides its classes into two by a spectral cut of A, from the root down. Prediction
+    walks from the root to a leaf. The machines f_v of the nodes are trained in one of two ways:
 
     - ``joint=False`` (I-BWG): each by itself, on all rows of the classes below it;
     - ``joint=True`` (J-BWG, linear only): all at once. A row is lost as soon as one node on its path errs, so it has a
@@ -32,7 +32,7 @@ class LabelTreeClassifier(TreeWalker):
 
       with s_j the sample weight and t_jv = +1 where the class of row j lies to the left of v, else -1.
 
-    Where the paper is silent, or is written for another setting:
+    Choices that the paper leaves open, or that differ from it:
 
     - The slack. The paper's is linear, 1/m sum_j xi_j; here it is squared, as in all machines of this package. The
       paper has a predictor for every child and compares siblings. With two children only their difference counts, and
@@ -52,23 +52,23 @@ class LabelTreeClassifier(TreeWalker):
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
         ``joint=True`` takes "linear" only.
     joint : bool, default=False
-        Train the machines of all nodes as one problem.
+        Whether to train the machines of all nodes as one problem.
     n_folds : int, default=3
-        Folds behind the confusion matrix, at least 2. Each trains one machine per class.
+        Number of folds for the confusion matrix, at least 2. Each fold trains one machine per class.
     C, gamma, degree, coef0, fit_intercept, tol, max_iter, cache_size, class_weight, n_jobs, random_state, verbose
-        As in ``MarginTreeClassifier``, for the machines of the tree and those behind the confusion matrix alike. With
-        ``joint=True`` the machines of the tree are one problem: ``tol`` is its relative duality gap, ``max_iter`` its
-        passes over all rows, and ``n_jobs`` works for the confusion matrix only. ``class_weight`` does not change what
-        the confusion matrix counts.
+        As in ``MarginTreeClassifier``, for the machines of the tree and of the confusion matrix. With ``joint=True``
+        the machines of the tree are one problem: ``tol`` is its relative duality gap, ``max_iter`` its passes over all
+        rows, and ``n_jobs`` is used for the confusion matrix only. ``class_weight`` does not affect the counts of the
+        confusion matrix.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     tree_ : ClassTree
     confusion_ : ndarray of shape (n_classes, n_classes)
-        Sample weight of the held-out rows of each class (row) by the class they were taken for (column).
+        Sample weight of the held-out rows of each class (row) by predicted class (column).
     n_iter_ : int
-        Passes over the rows at the node that took most, or for all nodes together with ``joint=True``.
+        Largest number of passes over the rows at any node; with ``joint=True``, for all nodes together.
     n_features_in_ : int
 
     References
@@ -138,7 +138,7 @@ class LabelTreeClassifier(TreeWalker):
             With ``kernel="precomputed"`` the kernel matrix, of shape (n_samples, n_samples).
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None
-            Weight 2 is the same as a row that stands there twice, weight 0 as one that is absent.
+            Weight 2 is equivalent to a row that occurs twice, weight 0 to one that is absent.
 
         Returns
         -------

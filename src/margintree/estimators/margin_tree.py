@@ -45,21 +45,21 @@ def _blas() -> Any:
 class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
     """Classify by walking a binary tree over the classes, learned by maximum separating margin.
 
-    Each internal node divides its classes into the two groups that a support vector machine separates
-    best, and keeps that machine to send a row left or right. The method is MSM of Yang & Tsang,
-    "Hierarchical Maximum Margin Learning for Multi-Class Classification". With ``walk="greedy"`` a prediction
-    evaluates one decision function per level, as in the paper. By default the walk follows the most probable paths and
-    nominates finalists, and the decider that does best in cross-validation has the last word between them.
+    Each internal node divides its classes into the two groups that a support vector machine separates with the largest
+    margin, and uses that machine to send a row left or right. The method is MSM of Yang & Tsang [1]_. With
+    ``walk="greedy"`` a prediction evaluates one decision function per level, as in the paper. By default, the walk
+    follows the most probable paths to nominate finalists, and the decider that does best in cross-validation chooses
+    between them.
 
     Parameters
     ----------
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable, default="linear"
-        A callable gets two sets of rows and returns their kernel matrix.
+        Kernel of the machines. A callable takes two sets of rows and returns their kernel matrix.
     C : float, default=1.0
         Weight of the squared hinge loss, ``C/2 sum_j s_j max(0, 1 - z_j f(x_j))^2``. liblinear's C is half
         of this.
     gamma : {"scale", "auto"} or float, default="scale"
-        Of the "rbf" and "poly" kernels. "scale" is 1 / (n_features * variance of X).
+        Coefficient of the "rbf" and "poly" kernels. "scale" is 1 / (n_features * X.var()), "auto" is 1 / n_features.
     degree : float of at least 1, default=3
         Of the "poly" kernel.
     coef0 : float, default=0.0
@@ -69,77 +69,78 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         "random", "centroid", or an object of ``margintree.splits``. Parameters of a split can be set and searched as
         ``split__patience``.
     tree : ClassTree, Newick str, nested lists of labels or None, default=None
-        A tree over the classes that is known beforehand. ``split`` and ``balance`` play no part then; a machine is
-        trained for each node. Leaves are labels as in y; those of a ``ClassTree`` number the sorted classes. A group of
-        more than two is halved in the order in which its members stand.
+        A known tree over the classes, such as a taxonomy, whose machines are trained. ``split`` and ``balance`` then
+        have no effect. Leaves are labels as in y; those of a ``ClassTree`` are indices into the sorted classes. A group
+        of more than two members is halved in the order in which they are listed.
     balance : float in [0, 1), default=0.1
-        Part of a node's rows by which its two sides may differ. Small values give shallow trees and fast
-        predictions, large ones leave the margin more choice. A single class that outweighs it widens it.
+        Largest difference between the two sides of a node, as a share of its rows. Small values give shallow trees and
+        fast predictions; large values leave the margin more choice. It is widened at nodes where a single class
+        outweighs the others.
     fit_intercept : bool, default=True
-        Add a constant feature (with a kernel, add 1 to it). Its weight is part of the norm.
+        Whether to add a constant feature (with a kernel, to add 1 to it). Its weight is regularised.
     tol : float, default=1e-3
-        Relative duality gap of each node's machine.
+        Relative duality gap at which the machine of a node has converged.
     max_iter : int, default=1000
-        Passes over a node's rows for one machine.
+        Maximum number of passes over the rows for one machine.
     cache_size : float, default=1000
-        Megabytes for the kernel values of one node.
+        Memory for kernel values, in megabytes.
     walk : {"beam", "greedy", "all"}, default="beam"
-        How finalists are nominated. "greedy" goes left or right at each node, once: the paper's walk, and the fastest;
-        the leaf that it reaches is the prediction. "beam" keeps the ``beam_width`` most probable nodes of each level.
-        "all" follows every path.
+        How finalists are nominated. "greedy" goes left or right at each node and predicts the class of the leaf that it
+        reaches; it is the walk of the paper, and the fastest. "beam" keeps the ``beam_width`` most probable nodes of
+        each level. "all" follows every path.
     decide : {"auto", "paths", "pairs", "rest"}, default="auto"
-        Who decides between the finalists: "paths", the most probable path; "pairs", machines between pairs of
-        finalists (one-vs-one); "rest", one machine per class against the other classes (one-vs-rest). "auto" takes the
-        cheapest that is within half a standard error of the best in cross-validation; with kernels that are not
-        linear that is "pairs", and with two classes "paths".
+        What decides between the finalists: "paths", the probability of their paths; "pairs", machines between pairs of
+        finalists (one-vs-one); "rest", one machine per class against the other classes (one-vs-rest). "auto" chooses
+        the cheapest one that is within half a standard error of the best in cross-validation; this is always "pairs"
+        with kernels other than linear, and "paths" with two classes.
     n_finalists : int or "auto", default="auto"
-        How many classes at most are finalists of a row. "auto" is a part of what cross-validation chooses.
+        Maximum number of finalists of a row. "auto" leaves it to cross-validation.
     beam_width : int, default=10
-        Of ``walk="beam"``.
+        Number of nodes per level that ``walk="beam"`` keeps.
     beam_gap : float or "auto", default="auto"
-        Of ``walk="beam"``: a path whose log probability lies further than this below the best one's is given up.
-        Smaller is faster. "auto" is a part of what cross-validation chooses.
+        With ``walk="beam"``, a path is dropped if its log probability is more than this below the best one. Smaller
+        values are faster. "auto" leaves it to cross-validation.
     n_trees : int, default=1
-        Trees whose path scores are averaged. All but the first choose their structure by half of the rows of
-        each class, drawn at random.
+        Number of trees whose path scores are averaged. The structure of each tree but the first is chosen on a random
+        half of the rows of each class.
     prune : float in [0, 1), default=0.1
-        Part of the length of a machine's weights that the smallest of them may lose together when the model is
-        stored: no decision value moves by more than ``prune * |w| |x|``. Linear kernel only.
+        Drop the smallest weights of each machine, up to this share of its norm: no decision value changes by more than
+        ``prune * |w| |x|``. Linear kernel only.
     calibration_folds : int or "auto", default="auto"
         Folds of the cross-validation that fits the sigmoids of the nodes and chooses the decider. "auto" is 5 up to
         5000 rows and 2 beyond; kernel machines leave out one row at a time instead. 0 skips the calibration, which only
         the greedy walk can do without.
     class_weight : dict, "balanced" or None, default=None
-        Factors of the loss. The sizes that ``balance`` compares do not change.
+        Weights of the classes in the loss. They do not affect ``balance``.
     n_jobs : int or None, default=None
-        Threads that work on nodes in ``fit`` and on rows in ``predict``. The result is the same for any number.
+        Number of threads in ``fit`` and ``predict``; -1 uses all cores. The result does not depend on it.
     random_state : int, RandomState or None, default=None
-        Steers splits that draw at random ("random", "centroid"), and the halves of the rows by which trees beyond the
-        first choose their structure. Everything else is the same for every value.
+        Controls the randomness of the splits "random" and "centroid", and of ``n_trees`` above 1. Nothing else is
+        random.
     verbose : int, default=0
-        1 shows a progress bar over all of the fit, 2 prints a line per node and per step of the choice of the decider.
+        1 shows a progress bar over the whole fit; 2 prints a line per node and per step of the choice of the decider.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
     tree_ : ClassTree
-        The structure; its leaves number ``classes_``. The first one if there are several.
+        The tree, whose leaves are indices into ``classes_``; the first one if there are several.
     trees_ : list of ClassTree
     node_records_ : list of NodeRecord
-        One per internal node, in preorder: the root first.
+        One record per internal node, in preorder: the root first.
     decide_ : str
-        Who decides: "paths", "pairs" or "rest".
+        The decider: "paths", "pairs" or "rest".
     candidates_ : list of CandidateRecord
-        What cross-validation says of each decider that was tried; empty where there was no choice.
+        Cross-validation results of each decider that was tried; empty if there was no choice.
     n_iter_ : int
-        Passes over the rows at the node that took most.
+        Largest number of passes over the rows at any node.
     n_features_in_ : int
     feature_names_in_ : ndarray of shape (n_features_in,)
-        Only where X has feature names.
+        Only if X has feature names that are all strings.
 
     References
     ----------
-    J.-B. Yang and I. W. Tsang, Hierarchical Maximum Margin Learning for Multi-Class Classification.
+    .. [1] J.-B. Yang and I. W. Tsang, Hierarchical Maximum Margin Learning for Multi-Class Classification.
 
     Examples
     --------
@@ -236,7 +237,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             With ``kernel="precomputed"`` the kernel matrix, of shape (n_samples, n_samples).
         y : array-like of shape (n_samples,)
         sample_weight : array-like of shape (n_samples,) or None
-            Weight 2 is the same as a row that stands there twice, weight 0 as one that is absent.
+            Weight 2 is equivalent to a row that occurs twice, weight 0 to one that is absent.
 
         Returns
         -------
@@ -283,14 +284,14 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         class_names : sequence of length n_classes, default=None
             Names to show instead of the labels.
         n_features : int, default=5
-            How many features to list for each side (linear kernel).
+            Number of features to list for each side (linear kernel).
         n_listed : int, default=10
-            How many finalists to list.
+            Number of finalists to list.
 
         Returns
         -------
         Explanation
-            ``str()`` is a table, ``plot()`` a picture, ``to_dict()`` a dictionary.
+            ``str()`` gives a table, ``plot()`` a figure, ``to_dict()`` a dictionary.
 
         Examples
         --------

@@ -15,9 +15,9 @@ from margintree.training.machines import all_pairs, train_pairs
 class OneVsOneSVC(FlatClassifier):
     """One L2-loss support vector machine per pair of classes; each has a vote.
 
-    Machine (k, l) is trained on the rows of both classes, a positive value votes for k. The class with most votes
-    wins; classes with equally many are told apart by the sum of their decision values, and if those are equal, too,
-    the first wins. (The paper names the method without saying how ties are broken.)
+    Machine (k, l) is trained on the rows of both classes; a positive value is a vote for k. The class with the most
+    votes wins. Ties are broken by the sum of the decision values, then by the order of the classes; the paper does not
+    say how.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ class OneVsOneSVC(FlatClassifier):
         The classes of each machine, as indices into ``classes_``.
     n_machines_ : int
     n_iter_ : int
-        Passes over the rows of the machine that took most.
+        Largest number of passes over the rows of any machine.
     n_features_in_ : int
 
     References

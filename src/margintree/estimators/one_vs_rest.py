@@ -13,9 +13,8 @@ from margintree.worker_threads import apart
 class OneVsRestSVC(FlatClassifier):
     """One L2-loss support vector machine per class, against the rest; the largest decision value wins.
 
-    Machine k minimises ``1/2 |w|^2 + C/2 sum_j s_j max(0, 1 - t_j f(x_j))^2`` with t_j = +1 for the rows of class k
-    and -1 for all others. All machines share their kernel values. The papers that compare with 1vsR do not say how ties
-    are broken; here the first class wins.
+    Machine k minimises ``1/2 |w|^2 + C/2 sum_j s_j max(0, 1 - t_j f(x_j))^2`` with t_j = +1 for the rows of class k and
+    -1 for all others. All machines share their kernel values. Of classes with equal values, the first one is predicted.
 
     Parameters
     ----------
@@ -28,7 +27,7 @@ class OneVsRestSVC(FlatClassifier):
     classes_ : ndarray of shape (n_classes,)
     n_machines_ : int
     n_iter_ : int
-        Passes over the rows of the machine that took most.
+        Largest number of passes over the rows of any machine.
     n_features_in_ : int
 
     References

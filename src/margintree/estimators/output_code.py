@@ -52,7 +52,7 @@ class OutputCodeSVC(FlatClassifier):
         W of loss-weighted decoding.
     n_machines_ : int
     n_iter_ : int
-        Passes over the rows of the machine that took most.
+        Largest number of passes over the rows of any machine.
     n_features_in_ : int
 
     References

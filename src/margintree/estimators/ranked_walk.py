@@ -54,14 +54,13 @@ class RankedWalker(TreeWalker):
     def predict_top_k(self, X: Any, k: int | None = None) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """Return the k most probable classes of each row and their probabilities, the best first.
 
-        Finalists come as they are ranked for ``predict``; where there are fewer than k, the most probable other
-        paths follow.
+        Finalists are ranked as in ``predict``; if there are fewer than k, the most probable other paths follow.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
         k : int, default=None
-            At most the number of classes. Without it, five, or all classes where there are fewer.
+            Number of classes to return. None is five, or all classes if there are fewer.
 
         Returns
         -------

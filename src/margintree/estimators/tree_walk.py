@@ -59,7 +59,7 @@ class TreeWalker(MachineClassifier):
         Returns
         -------
         csr_array of shape (n_samples, n_nodes)
-            1 where a row passes a node.
+            1 if the row passes the node.
         """
         node = self._leaves(X).astype(np.int64)
         depth = self.tree_.depth[node].astype(np.int64)
@@ -76,7 +76,7 @@ class TreeWalker(MachineClassifier):
     def node_coef(self, node: int) -> npt.NDArray[np.float64]:
         """Return the weights of a node's machine: what ``coef_`` is for a linear support vector machine.
 
-        A row goes left where ``x @ node_coef(node) + node_intercept(node)`` is positive.
+        A row goes left if ``x @ node_coef(node) + node_intercept(node)`` is positive.
 
         Parameters
         ----------

@@ -48,7 +48,7 @@ def export_html(
     estimator : fitted estimator with a tree over its classes, or a Pipeline that ends in one
         MarginTreeClassifier, LabelTreeClassifier, FilterTreeClassifier or ConditionalProbabilityTreeClassifier.
     path : str or path-like
-        The file appears whole or not at all.
+        The file is written completely or not at all.
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
         Rows to look at, best those of a test set. A Pipeline gets them as its ``predict`` does. All of them count in
         accuracies; the paths of up to 1,000 of them, evenly spaced, are part of the page.

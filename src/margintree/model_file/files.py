@@ -26,24 +26,24 @@ LIBRARIES = ("margintree", "numpy", "scipy", "scikit-learn")
 def save_model(estimator: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None) -> None:
     """Write a fitted estimator to one file, which ``load_model`` reads.
 
-    The file is a safetensors file: arrays behind a header that says what they are, with checksums. It holds no code and
-    no pickle, nothing about ``n_jobs``, ``verbose`` and how long training took, and is byte for byte the same for the
-    same model. At any moment either the old file or the new one is there, whole.
+    The file is in the safetensors format: a header with checksums, followed by arrays. It contains no code, no pickle,
+    and neither ``n_jobs``, ``verbose`` nor training times, so that the same model always gives the same bytes. The file
+    is written completely or not at all.
 
     Parameters
     ----------
     estimator : a fitted estimator of margintree
-        With any kernel that has a name; a callable is code, which no model file holds.
+        Callable kernels cannot be saved, because they are code.
     path : str or path-like
     metadata : mapping of str to str, default=None
-        Texts to keep in the file, which ``read_metadata`` returns.
+        Strings to store in the file, for ``read_metadata``.
 
     Raises
     ------
     ModelFileError
-        If the estimator has something that a model file cannot hold.
+        If the estimator has something that a model file cannot store.
     OSError
-        If the file cannot be written, for instance because the disk is full; then nothing has changed.
+        If the file cannot be written, for instance because the disk is full. An earlier file is then unchanged.
 
     Examples
     --------
@@ -108,18 +108,18 @@ def as_contents(estimator: Any) -> tuple[dict[str, container.AnyArray], dict[str
 def load_model(path: str | os.PathLike[str], mmap: bool = True, verify: bool = False) -> Any:
     """Return the estimator of a file that ``save_model`` wrote, ready to predict.
 
-    Nothing in a file is run or imported. Header, trees and everything that prediction uses as an index are checked
-    always, so that no file makes it read outside of its memory or run forever. Weights are only checked with
-    ``verify``: without it damaged ones give wrong predictions, but nothing worse.
+    Nothing in a file is executed or imported. Header, trees and everything that prediction uses as an index are always
+    checked, so that no file can make it read outside of its memory or run forever. Weights are checked only with
+    ``verify``; without it, damaged weights give wrong predictions, but nothing worse.
 
     Parameters
     ----------
     path : str or path-like
     mmap : bool, default=True
-        Map the file instead of reading it: a large model is ready at once, and processes share its memory. The file
-        must then stay as it is while the model is in use; ``save_model`` replaces files and never changes them.
+        Memory-map the file instead of reading it: a large model is ready at once, and processes share its memory. The
+        file must not be modified while the model is in use; ``save_model`` replaces files and never modifies them.
     verify : bool, default=False
-        Read everything and compare it with the checksums.
+        Read the whole file and verify the checksums.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def load_model(path: str | os.PathLike[str], mmap: bool = True, verify: bool = F
     Raises
     ------
     ModelFileError
-        If the file is damaged, no model file, or one of a newer format.
+        If the file is damaged, is not a model file, or has a newer format.
 
     Examples
     --------
@@ -162,12 +162,12 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        Empty where there are none.
+        Empty if there are none.
 
     Raises
     ------
     ModelFileError
-        If the file is damaged or no model file.
+        If the file is damaged or not a model file.
 
     Examples
     --------
