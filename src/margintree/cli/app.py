@@ -48,6 +48,13 @@ def fit(
     train: Annotated[Path, typer.Argument(help="Training rows: svmlight, CSV or Parquet; - is standard input.")],
     output: Annotated[Path, typer.Option("--output", "-o", help="Model file to write.")],
     test: Annotated[Path | None, typer.Option(help="Test rows; prints the accuracy on them.")] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option(
+            help="Memory for all processes together, such as 2GB: read an svmlight or Parquet file in pieces, and let "
+            "large nodes learn from samples (extra dask). Default: all rows in memory."
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and the accuracy.")] = False,
     *,
     model: ModelOptions,
@@ -70,7 +77,7 @@ def fit(
         raise typer.BadParameter("Standard input can be read only once: use it for the training rows or for --test.")
     from margintree.cli.fit import run_fit
 
-    run_fit(train, test, output, how=reading.format, parameters=model.parameters, quiet=quiet)
+    run_fit(train, test, output, how=reading.format, parameters=model.parameters, memory=memory, quiet=quiet)
 
 
 @app.command()

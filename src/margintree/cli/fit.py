@@ -3,6 +3,7 @@
 import copy
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import typer
 from sklearn.utils._param_validation import InvalidParameterError
 
 from margintree.cli.model_rows import metadata_of
+from margintree.cli.out_of_core import bounded
 from margintree.cli.reporting import reported, shown, terminal
 from margintree.cli.row_files import read_rows
 from margintree.cli.row_format import RowFormat
@@ -22,27 +24,40 @@ from margintree.storage import check_writable
 
 
 def run_fit(
-    train: Path, test: Path | None, model: Path, *, how: RowFormat, parameters: dict[str, Any], quiet: bool
+    train: Path,
+    test: Path | None,
+    model: Path,
+    *,
+    how: RowFormat,
+    parameters: dict[str, Any],
+    memory: str | None,
+    quiet: bool,
 ) -> None:
-    """Fit, save, and print the accuracy on the test rows."""
+    """Fit, save, and print the accuracy on the test rows; with ``memory``, in pieces."""
     console = terminal()
     console.quiet = quiet
-    with reported(terminal()):
+    with reported(terminal()), nullcontext() if memory is None else bounded(memory, parameters["n_jobs"]) as pieces:
         check_writable(model)
-        rows = read_rows(train, how)
+        rows = read_rows(train, how) if pieces is None else pieces.read(train, how)
         assert rows.labels is not None
-        n_classes = len(np.unique(rows.labels))
-        console.print(f"{shown(train)}: {rows.X.shape[0]} rows, {rows.X.shape[1]} columns, {n_classes} classes")
+        if pieces is None:
+            n_classes = len(np.unique(rows.labels))
+            console.print(f"{shown(train)}: {rows.X.shape[0]} rows, {rows.X.shape[1]} columns, {n_classes} classes")
+        else:
+            console.print(f"{shown(train)}: {rows.X.shape[1]} columns, read in pieces")
         if rows.fitted.one_based and how.one_based is None:
             console.print("No row has a column 0, so column indices are taken to start at 1. If not, use --zero-based.")
         # Read before the fit: a misspelt file name should not cost one.
         test_rows = None
         if test is not None:
             test_rows = read_rows(test, replace(how, fitted=rows.fitted), rows.X.shape[1]).in_order_of(rows.names, test)
-        estimator = MarginTreeClassifier(**parameters, verbose=int(console.is_terminal and not quiet))
+        verbose = int(console.is_terminal and not quiet)
         began = time.perf_counter()
         try:
-            estimator.fit(rows.X, rows.labels)
+            if pieces is None:
+                estimator = MarginTreeClassifier(**parameters, verbose=verbose).fit(rows.X, rows.labels)
+            else:
+                estimator = pieces.fit(rows, parameters, verbose)
         except InvalidParameterError as error:
             # A value out of range is an error of the command line, not of the rows.
             raise typer.BadParameter(str(error)) from error

@@ -12,5 +12,6 @@ except ImportError as error:
 
 from margintree.dask.classifier import DaskMarginTreeClassifier, FitTraffic
 from margintree.dask.cluster import ClusterLostError
+from margintree.dask.svmlight import read_svmlight
 
-__all__ = ["ClusterLostError", "DaskMarginTreeClassifier", "FitTraffic"]
+__all__ = ["ClusterLostError", "DaskMarginTreeClassifier", "FitTraffic", "read_svmlight"]

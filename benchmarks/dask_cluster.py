@@ -1,0 +1,213 @@
+"""Fits on a Dask cluster of two processes against two threads: time, bytes sent, memory, accuracy.
+
+    python benchmarks/dask_cluster.py [--only CASE] [--classes N] [--rows-per-class N]
+
+``speed`` fits wordnet_hypernyms and 500,000 generated rows of 5,000 classes (see ``hierarchy``) with two threads and on
+two workers of one thread each, which have fitted before, and compares the models. ``memory`` fits 2 million
+generated rows of 10,000 classes on two workers of 2 GB each with ``max_rows_per_node``, and a quarter of the rows in
+memory. Cases are kept in results/dask_cluster.json; one that runs anew takes the place of what was kept.
+"""
+
+import argparse
+import json
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import dask.array as da
+import hierarchy
+import numpy as np
+import scipy.sparse as sp
+from dask import delayed
+from data_sets import source_split
+from distributed import Client, LocalCluster
+from report import RESULTS, commit, heading, table, write
+
+from margintree import MarginTreeClassifier
+from margintree.dask import DaskMarginTreeClassifier
+from margintree.model_file.files import as_contents
+
+KEPT = RESULTS / "dask_cluster.json"
+ROWS_PER_BLOCK = 50_000
+MEGABYTE = 2**20
+MEMORY_LIMIT, MAX_ROWS_PER_NODE = "2GB", 100_000
+
+
+def load_block(path: str) -> sp.csr_array:
+    return sp.csr_array(sp.load_npz(path))
+
+
+def on_disk(X: Any, y: np.ndarray, directory: str) -> tuple[da.Array, da.Array]:
+    """Return Dask arrays whose blocks are read from files."""
+    blocks = []
+    for first in range(0, len(y), ROWS_PER_BLOCK):
+        path = str(Path(directory) / f"rows-{first}.npz")
+        sp.save_npz(path, sp.csr_matrix(X[first : first + ROWS_PER_BLOCK]), compressed=False)
+        shape = (min(ROWS_PER_BLOCK, len(y) - first), X.shape[1])
+        meta = sp.csr_array((0, X.shape[1]))
+        blocks.append(da.from_delayed(delayed(load_block)(path), shape, np.float64, meta=meta))
+    return da.concatenate(blocks), da.from_array(y, chunks=ROWS_PER_BLOCK)
+
+
+def same_model(one: MarginTreeClassifier, other: MarginTreeClassifier) -> bool:
+    return as_contents(one)[1] == as_contents(other)[1]
+
+
+def timed(fit: Any) -> tuple[Any, float]:
+    began = time.perf_counter()
+    model = fit()
+    return model, time.perf_counter() - began
+
+
+def generated(n_classes: int, rows_per_class: int) -> tuple[Any, ...]:
+    hierarchy.ROWS_PER_CLASS = rows_per_class
+    X, y, X_test, y_test = hierarchy.generated(n_classes)
+    order = np.random.default_rng(1).permutation(len(y))
+    return X[order], y[order], X_test, y_test
+
+
+def speed(name: str, rows: tuple[Any, ...], client: Client) -> dict[str, Any]:
+    X, y, X_test, y_test = rows
+    with TemporaryDirectory() as directory:
+        lazy = on_disk(X, y, directory)
+        # Workers that have just started load compiled code.
+        few = min(len(y), 5000)
+        DaskMarginTreeClassifier(client=client).fit(da.from_array(X[:few].toarray()[:, :50]), da.from_array(y[:few]))
+        if name == "wordnet_hypernyms":
+            DaskMarginTreeClassifier(client=client).fit(*lazy)
+            MarginTreeClassifier(n_jobs=2).fit(X, y)
+        far, seconds = timed(lambda: DaskMarginTreeClassifier(client=client).fit(*lazy))
+    near, of_threads = timed(lambda: MarginTreeClassifier(n_jobs=2).fit(X, y))
+    traffic = far.fit_traffic_
+    return {
+        "rows": len(y),
+        "classes": len(near.classes_),
+        "threads_s": of_threads,
+        "dask_s": seconds,
+        "same": same_model(far.to_local(), near),
+        "rows_mb": traffic.n_bytes_of_rows / MEGABYTE,
+        "sent_mb": traffic.n_bytes_sent / MEGABYTE,
+        "written_mb": traffic.n_bytes_written / MEGABYTE,
+        "accuracy": float(near.score(X_test, y_test)),
+        "commit": commit(),
+    }
+
+
+def peak_of_process() -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM"))
+
+
+def memory(n_classes: int, rows_per_class: int) -> dict[str, Any]:
+    X, y, X_test, y_test = generated(n_classes, rows_per_class)
+    quarter = len(y) // 4
+    near, of_threads = timed(lambda: MarginTreeClassifier(n_jobs=2).fit(X[:quarter], y[:quarter]))
+    accuracy_of_quarter = float(near.score(X_test, y_test))
+    print(f"a quarter in memory: {of_threads:.0f} s, accuracy {accuracy_of_quarter:.4f}", flush=True)
+    del near
+    options = {"threads_per_worker": 1, "memory_limit": MEMORY_LIMIT, "dashboard_address": None}
+    with TemporaryDirectory() as directory, LocalCluster(n_workers=2, **options) as cluster, Client(cluster) as client:
+        lazy = on_disk(X, y, directory)
+        pids = set(client.nthreads())
+        model = DaskMarginTreeClassifier(max_rows_per_node=MAX_ROWS_PER_NODE, client=client)
+        model, seconds = timed(lambda: model.fit(*lazy))
+        peaks = client.run(peak_of_process)
+        assert set(client.nthreads()) == pids, "a worker was ended for its memory"
+        traffic = model.fit_traffic_
+    return {
+        "rows": len(y),
+        "classes": n_classes,
+        "dask_s": seconds,
+        "threads_s": of_threads,
+        "worker_mb": max(peaks.values()) / MEGABYTE,
+        "client_mb": peak_of_process() / MEGABYTE,
+        "rows_mb": traffic.n_bytes_of_rows / MEGABYTE,
+        "sent_mb": traffic.n_bytes_sent / MEGABYTE,
+        "written_mb": traffic.n_bytes_written / MEGABYTE,
+        "accuracy": float(model.to_local().score(X_test, y_test)),
+        "accuracy_of_quarter": accuracy_of_quarter,
+        "commit": commit(),
+    }
+
+
+def report(kept: dict[str, Any]) -> list[str]:
+    lines = heading("Fits on a Dask cluster", arguments="")
+    lines += [
+        "Two workers of one thread each, on one machine, against `n_jobs=2`. Workers have fitted before. Rows are read "
+        "from files; sent are tasks and results between client and workers, written are files that workers map.",
+        "",
+    ]
+    speeds = {name: row for name, row in kept.items() if name != "memory"}
+    lines += table(
+        [
+            "data",
+            "rows",
+            "classes",
+            "2 threads, s",
+            "Dask, s",
+            "ratio",
+            "same model",
+            "rows, MB",
+            "sent, MB",
+            "written, MB",
+        ],
+        [
+            [
+                name,
+                row["rows"],
+                row["classes"],
+                f"{row['threads_s']:.1f}",
+                f"{row['dask_s']:.1f}",
+                f"{row['dask_s'] / row['threads_s']:.2f}",
+                "yes" if row["same"] else "no",
+                *(f"{row[key]:.1f}" for key in ("rows_mb", "sent_mb", "written_mb")),
+            ]
+            for name, row in speeds.items()
+        ],
+    )
+    if "memory" in kept:
+        row = kept["memory"]
+        lines += [
+            f"## Bounded memory: {row['rows']} rows of {row['classes']} classes",
+            "",
+            f'Two workers with `memory_limit="{MEMORY_LIMIT}"` and `max_rows_per_node={MAX_ROWS_PER_NODE}`; in memory, '
+            "a quarter of the rows with `n_jobs=2`. Memory is the peak of the largest worker.",
+            "",
+            *table(
+                ["fit", "s", "worker, MB", "accuracy"],
+                [
+                    ["Dask, all rows", f"{row['dask_s']:.0f}", f"{row['worker_mb']:.0f}", f"{row['accuracy']:.4f}"],
+                    ["in memory, a quarter", f"{row['threads_s']:.0f}", "—", f"{row['accuracy_of_quarter']:.4f}"],
+                ],
+            ),
+            f"The rows take {row['rows_mb']:.0f} MB, {row['sent_mb']:.0f} MB were sent, {row['written_mb']:.0f} MB "
+            f"written. The client, which also made the rows, took {row['client_mb']:.0f} MB.",
+        ]
+    commits = ", ".join(f"{name} {row['commit']}" for name, row in kept.items())
+    return [*lines, "", f"Commits: {commits}."]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", choices=["wordnet_hypernyms", "generated", "memory"])
+    parser.add_argument("--classes", type=int)
+    parser.add_argument("--rows-per-class", type=int)
+    given = parser.parse_args()
+    kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
+    cases = [given.only] if given.only else ["wordnet_hypernyms", "generated", "memory"]
+    for case in cases:
+        if case == "memory":
+            kept[case] = memory(given.classes or 10_000, given.rows_per_class or 200)
+        else:
+            rows = generated(given.classes or 5000, given.rows_per_class or 100) if case == "generated" else None
+            options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+            with LocalCluster(**options) as cluster, Client(cluster) as client:
+                kept[case] = speed(case, rows or source_split(case), client)
+        KEPT.write_text(json.dumps(kept, indent=1) + "\n")
+        print(case, kept[case], flush=True)
+    write("dask_cluster", report(kept))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""``margintree fit --memory``: rows that stay in files, read and fitted in pieces by processes of bounded memory."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from margintree.cli.row_files import DENSE_SHARE, MOST_COLUMNS
+from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat, Rows
+from margintree.estimators.margin_tree import MarginTreeClassifier
+
+# Part of a worker's memory that the rows of one node may take, of which there are several copies.
+PART_FOR_NODE = 0.1
+# A stored value of a sparse row, and one of a dense row.
+BYTES_OF_SPARSE, BYTES_OF_DENSE = 12, 8
+
+
+@contextmanager
+def bounded(memory: str, n_jobs: int | None) -> Iterator["BoundedMemory"]:
+    """Start processes that share so much memory."""
+    try:
+        from dask.utils import parse_bytes
+        from distributed import Client, LocalCluster
+    except ImportError as error:
+        raise RowFileError("--memory needs Dask: pip install 'margintree[dask]'.") from error
+    try:
+        n_bytes = int(parse_bytes(memory))
+    except ValueError as error:
+        raise typer.BadParameter(f"--memory must be a size such as 2GB or 500MB. Got {memory!r}.") from error
+    n_workers = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
+    options = {"threads_per_worker": 1, "memory_limit": n_bytes // n_workers, "dashboard_address": None}
+    with LocalCluster(n_workers=n_workers, **options) as cluster, Client(cluster) as client:
+        yield BoundedMemory(client, n_bytes // n_workers)
+
+
+class BoundedMemory:
+    """Reads rows lazily, and fits them with as many rows in a node as a worker has memory for."""
+
+    def __init__(self, client: Any, n_bytes: int) -> None:
+        self._client, self._n_bytes = client, n_bytes
+        self._bytes_per_row = 1.0
+
+    def read(self, path: Path, how: RowFormat) -> Rows:
+        """Return the rows of a file, none of which is in memory."""
+        kind = how.kind(path)
+        if kind == "csv":
+            raise RowFileError(
+                f"--memory reads svmlight and Parquet files in pieces, and {path} is read as CSV. Convert it "
+                "to Parquet."
+            )
+        return self._svmlight(path, how) if kind == "svmlight" else self._parquet(path, how)
+
+    def _svmlight(self, path: Path, how: RowFormat) -> Rows:
+        from margintree.dask.svmlight import SvmlightFacts, in_blocks, pieces_of
+
+        pieces = pieces_of(path)
+        facts = SvmlightFacts.of(pieces)
+        if facts.last_column is None or facts.first_column is None:
+            raise RowFileError(f"{path} contains no rows, or none with a value.")
+        one_based = facts.first_column > 0 if how.one_based is None else how.one_based
+        n_features = facts.last_column + int(not one_based)
+        if n_features > MOST_COLUMNS or (one_based and facts.first_column == 0):
+            raise RowFileError(
+                f"{path} has columns from {facts.first_column} to {facts.last_column}. They must start at "
+                f"{int(one_based)}, and at most {MOST_COLUMNS} are supported."
+            )
+        is_dense = facts.n_stored >= DENSE_SHARE * facts.n_rows * n_features
+        self._bytes_per_row = (
+            n_features * BYTES_OF_DENSE if is_dense else BYTES_OF_SPARSE * facts.n_stored / facts.n_rows
+        )
+        X, y = in_blocks(pieces, n_features, one_based=one_based, is_dense=is_dense)
+        y = y.astype("int64") if facts.has_whole_labels else y
+        return Rows(X, y, FittedFormat("svmlight", one_based=one_based))
+
+    def _parquet(self, path: Path, how: RowFormat) -> Rows:
+        import dask.dataframe as dd
+
+        frame = dd.read_parquet(path, split_row_groups="adaptive", blocksize="32 MiB")
+        names = list(frame.columns)
+        place = how.place_of_label(path, names, None)
+        assert place is not None
+        X = frame.drop(columns=names[place])
+        self._bytes_per_row = max(1, X.shape[1]) * BYTES_OF_DENSE
+        rows = Rows.of_table("parquet", X, None, place, names)
+        return Rows(X, frame[names[place]], rows.fitted, rows.names)
+
+    def fit(self, rows: Rows, parameters: dict[str, Any], verbose: int) -> MarginTreeClassifier:
+        """Fit on the workers."""
+        from margintree.dask import DaskMarginTreeClassifier
+
+        most_rows = max(1000, int(PART_FOR_NODE * self._n_bytes / max(1.0, self._bytes_per_row)))
+        model = DaskMarginTreeClassifier(
+            **parameters, client=self._client, max_rows_per_node=most_rows, verbose=verbose
+        )
+        return model.fit(rows.X, rows.labels).to_local()

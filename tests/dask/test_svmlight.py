@@ -1,0 +1,75 @@
+"""Svmlight files in pieces, and fits of the command line with bounded memory."""
+
+import dask
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_svmlight_file
+from typer.testing import CliRunner
+
+from margintree import load_model
+from margintree.cli.app import app
+from margintree.dask import read_svmlight
+
+
+@pytest.fixture
+def path(tmp_path, sparse_rows):
+    path = tmp_path / "rows.svm"
+    dump_svmlight_file(sparse_rows[0], np.unique(sparse_rows[1], return_inverse=True)[1], str(path), zero_based=False)
+    return path
+
+
+@pytest.mark.parametrize("blocksize", [1000, "10 kB", "1 GB"])
+def test_pieces_have_every_row_once(path, blocksize):
+    X, y = load_svmlight_file(path)
+    with dask.config.set(scheduler="synchronous"):
+        rows, labels = read_svmlight(path, blocksize=blocksize)
+        assert rows.shape[1] == X.shape[1]
+        blocks = dask.compute(*rows.to_delayed().ravel())
+        np.testing.assert_array_equal(np.vstack([block.toarray() for block in blocks]), X.toarray())
+        np.testing.assert_array_equal(labels.compute(), y)
+        narrow, _ = read_svmlight(path, n_features=7, zero_based=True, blocksize=blocksize)
+        assert narrow.blocks[0].compute().toarray()[:, 1:].tolist() == blocks[0].toarray()[:, :6].tolist()
+
+
+def test_what_cannot_be_read_in_pieces(tmp_path):
+    (tmp_path / "labels.svm").write_text("1\n2\n")
+    with pytest.raises(ValueError, match="stores no value, so its width is unknown"):
+        read_svmlight(tmp_path / "labels.svm")
+    with pytest.raises(ValueError, match="A compressed file cannot be read in pieces"):
+        read_svmlight(tmp_path / "rows.svm.gz")
+
+
+def run(*arguments):
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_fit_with_bounded_memory(path, tmp_path, same_model):
+    for name, options in (("memory", ()), ("pieces", ("--memory", "2GB", "--jobs", "1"))):
+        done = run("fit", path, "-o", tmp_path / name, "--test", path, *options)
+        assert done.exit_code == 0, done.output
+        assert "accuracy" in done.stdout
+    assert same_model(load_model(tmp_path / "pieces"), load_model(tmp_path / "memory"))
+    assert run("predict", tmp_path / "pieces", path).exit_code == 0
+
+
+def test_fit_a_parquet_file_with_bounded_memory(dense_rows, tmp_path):
+    X, y = dense_rows
+    frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(kind=[f"class {k}" for k in y])
+    frame.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    for name, options in (("memory", ()), ("pieces", ("--memory", "2GB", "--jobs", "1"))):
+        done = run("fit", tmp_path / "rows.parquet", "-o", tmp_path / name, "--label", "kind", *options)
+        assert done.exit_code == 0, done.output
+    found = [run("predict", tmp_path / name, tmp_path / "rows.parquet").stdout for name in ("memory", "pieces")]
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "memory", "message"),
+    [("rows.csv", "2GB", "--memory reads svmlight and Parquet files"), ("rows.svm", "much", "must be a size such as")],
+)
+def test_what_bounded_memory_refuses(path, tmp_path, name, memory, message):
+    (tmp_path / "rows.csv").write_text("1,2\n2,3\n")
+    done = run("fit", tmp_path / name, "-o", tmp_path / "model", "--memory", memory, "--jobs", "1")
+    assert done.exit_code in (1, 2)
+    assert message in " ".join(done.output.split())
