@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from margintree.cli.row_files import DENSE_SHARE, MOST_COLUMNS
+from margintree.cli.row_files import DENSE_FILE_SHARE, MOST_COLUMNS
 from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat, Rows
 from margintree.estimators.margin_tree import MarginTreeClassifier
 
@@ -67,7 +67,7 @@ class BoundedMemory:
                 f"{path} has columns from {facts.first_column} to {facts.last_column}. They must start at "
                 f"{int(one_based)}, and at most {MOST_COLUMNS} are supported."
             )
-        is_dense = facts.n_stored >= DENSE_SHARE * facts.n_rows * n_features
+        is_dense = facts.n_stored >= DENSE_FILE_SHARE * facts.n_rows * n_features
         self._bytes_per_row = (
             n_features * BYTES_OF_DENSE if is_dense else BYTES_OF_SPARSE * facts.n_stored / facts.n_rows
         )
