@@ -52,7 +52,11 @@ def test_neither_directories_nor_pipes_are_replaced(tmp_path):
     (tmp_path / "directory").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
-    for name, message in (("directory", "Is a directory"), ("pipe", "no regular file"), ("link", "no regular file")):
+    for name, message in (
+        ("directory", "Is a directory"),
+        ("pipe", "not a regular file"),
+        ("link", "not a regular file"),
+    ):
         with pytest.raises(OSError, match=message), replacing(tmp_path / name):
             pytest.fail("something was about to be written")
         with pytest.raises(OSError, match=message):
@@ -64,7 +68,7 @@ def test_neither_directories_nor_pipes_are_replaced(tmp_path):
 def test_what_cannot_be_written_later_is_found_out_before(tmp_path):
     check_writable(tmp_path / "file")
     assert list(tmp_path.iterdir()) == []
-    with pytest.raises(FileNotFoundError, match=r"There is no directory .*Create it"):
+    with pytest.raises(FileNotFoundError, match=r"The directory .* does not exist\. Create it"):
         check_writable(tmp_path / "nowhere" / "file")
     # Nobody makes files there, not even root.
     with pytest.raises(OSError, match="no file can be made in this directory"):

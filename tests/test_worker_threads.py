@@ -157,7 +157,7 @@ def test_a_thread_that_dies_before_it_begins_is_not_waited_for_without_end(monke
     # As a thread does that finds no memory for its first step.
     monkeypatch.setattr(worker_threads._Thread, "_bootstrap", lambda thread: None)
     monkeypatch.setattr(worker_threads, "SECONDS_TO_BEGIN", 0.1)
-    with pytest.raises(MemoryError, match="did not begin"):
+    with pytest.raises(MemoryError, match="did not start"):
         apart(lambda: 1)
     # Python lists it for ever as about to begin.
     threading._limbo.clear()

@@ -112,7 +112,7 @@ class ClassTree:
 
     @classmethod
     def from_newick(cls, text: str, names: ClassNames | None = None) -> Self:
-        """Return the tree of a Newick text.
+        """Return the tree of a Newick string.
 
         Names of internal nodes, branch lengths and comments in brackets are skipped. Underscores stay underscores.
 
@@ -136,7 +136,7 @@ class ClassTree:
         unknown = [label for label in labels if label is not None and label not in indices]
         if unknown:
             expected = f"class indices 0..{n_classes - 1}" if names is None else "members of names"
-            raise ValueError(f"The leaf names of a Newick text must be {expected}. Got {unknown[0]!r}.")
+            raise ValueError(f"The leaf names of a Newick string must be {expected}. Got {unknown[0]!r}.")
         return cls.from_preorder([-1 if label is None else indices[label] for label in labels])
 
     @classmethod
@@ -192,7 +192,7 @@ class ClassTree:
         return int(self.depth.max())
 
     def is_leaf(self, node: int) -> bool:
-        """Tell whether the node has no children.
+        """Return whether the node has no children.
 
         Examples
         --------
@@ -238,7 +238,7 @@ class ClassTree:
         return roots[0]
 
     def to_newick(self, names: ClassNames | None = None) -> str:
-        """Return the tree as a Newick text, with names in quotes where they need them.
+        """Return the tree as a Newick string, with names in quotes where needed.
 
         Parameters
         ----------
@@ -311,7 +311,7 @@ class ClassTree:
         return "\n".join(lines)
 
     def __eq__(self, other: object) -> bool:
-        """Tell whether both trees have the same nodes and classes; in preorder the leaf classes decide that."""
+        """Return whether both trees have the same nodes and classes; in preorder the leaf classes decide that."""
         if not isinstance(other, ClassTree):
             return NotImplemented
         return np.array_equal(self.leaf_class, other.leaf_class)
@@ -375,7 +375,7 @@ def _check_classes(leaf_class: _Integers) -> None:
     # There are as many leaves as classes, so a class is missing exactly where another is repeated.
     for missing in np.flatnonzero(counts == 0):
         given = f"class {counts.argmax()} {counts.max()} times and class {missing} not at all"
-        raise ValueError(f"Each class 0..{n_classes - 1} must stand at exactly one leaf. Got {given}.")
+        raise ValueError(f"Each class 0..{n_classes - 1} must be at exactly one leaf. Got {given}.")
 
 
 def _preorder_depth(left: list[int], right: list[int]) -> list[int]:

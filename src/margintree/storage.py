@@ -66,7 +66,7 @@ def _created(unfinished: Path, path: Path) -> Iterator[int]:
 
 
 def _lock(handle: int) -> bool:
-    """Try to lock a file; False if another process holds it, or where locks are not known."""
+    """Try to lock a file; return False if another process holds it, or if locks are not supported."""
     if fcntl is None:
         return False
     try:
@@ -93,9 +93,11 @@ def _sweep(path: Path) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raise an OSError now if ``path`` could not be written later, so that hours of work are not done in vain."""
+    """Raise an OSError if ``path`` cannot be written, before hours of work are wasted."""
     if not path.parent.is_dir():
-        raise FileNotFoundError(f"There is no directory {path.parent}, where {path.name} was to be saved. Create it.")
+        raise FileNotFoundError(
+            f"The directory {path.parent}, where {path.name} is to be saved, does not exist. Create it."
+        )
     trial = _unfinished(_destination(path))
     try:
         trial.open("xb").close()
@@ -106,12 +108,12 @@ def check_writable(path: Path) -> None:
 
 
 def _destination(path: Path) -> Path:
-    """Return the file to replace, which is no directory, and no device or pipe, whose place nothing can take."""
+    """Return the file to replace; refuse directories, devices and pipes."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "Is a directory; name a file in it", str(path))
     # A device's own name would be replaced by a file, for every program on the machine.
     if path.exists() and not stat.S_ISREG(path.stat().st_mode):
-        raise OSError(errno.EINVAL, "is no regular file, and only those are replaced as a whole", str(path))
+        raise OSError(errno.EINVAL, "is not a regular file, and only those can be replaced", str(path))
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
@@ -120,7 +122,7 @@ def _unfinished(path: Path) -> Path:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make a new file's name as durable as its content, where the system knows how."""
+    """Sync the directory of a new file, on systems that support it."""
     if os.name != "posix":
         return
     handle = os.open(directory, os.O_RDONLY)

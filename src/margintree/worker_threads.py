@@ -29,7 +29,7 @@ class Elsewhere(Protocol):
     """Takes the place of threads for work without side effects, such as the workers of a cluster."""
 
     def map(self, work: Callable[[Any], Any], tasks: list[Any], name: str) -> list[Any]:
-        """Return the results in the order of the tasks; the name tells people what they do."""
+        """Return the results in the order of the tasks; the name describes them."""
         ...
 
     def nodes_done(self, work: Callable[[Any], Any], tasks: list[Any]) -> Generator[tuple[Any, Any], None, None]:
@@ -156,7 +156,7 @@ class _Begun(threading.Event):
 
     def wait(self, timeout: float | None = None) -> bool:
         if not super().wait(SECONDS_TO_BEGIN if timeout is None else timeout) and timeout is None:
-            raise MemoryError("A worker thread did not begin; there is probably too little memory for it.")
+            raise MemoryError("A worker thread did not start, probably for lack of memory.")
         return True
 
 

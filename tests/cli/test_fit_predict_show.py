@@ -266,11 +266,11 @@ def test_what_cannot_be_used_gives_exit_code_1_a_reason_and_no_file(iris, tmp_pa
         ("fit", tmp_path, "-o", tmp_path / "m"): "Is a directory",
         ("fit", tmp_path / "one", "-o", tmp_path / "m"): "at least 2 classes",
         ("fit", tmp_path / "text", "-o", tmp_path / "m"): "could not be read as svmlight",
-        ("fit", iris / "train.svm", "-o", tmp_path / "no" / "m"): "There is no directory",
+        ("fit", iris / "train.svm", "-o", tmp_path / "no" / "m"): "does not exist. Create it",
         # Found out before anything is read, let alone learned.
         ("fit", tmp_path / "missing", "-o", tmp_path): "Is a directory",
         ("predict", tmp_path / "missing", iris / "test.svm", "-o", tmp_path): "Is a directory",
-        ("fit", tmp_path / "missing", "-o", tmp_path / "pipe"): "no regular file",
+        ("fit", tmp_path / "missing", "-o", tmp_path / "pipe"): "not a regular file",
         ("fit", iris / "train.svm", "--test", tmp_path / "text", "-o", tmp_path / "m"): "could not be read",
         ("predict", tmp_path / "missing", iris / "test.svm"): "No such file",
         ("predict", iris / "train.svm", iris / "test.svm"): "cannot be loaded: it is not a margintree model file",

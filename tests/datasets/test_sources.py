@@ -45,7 +45,7 @@ def test_a_part_that_came_before_an_interruption_is_not_fetched_again(small, sma
     ("content", "complaint"),
     [
         (b"<html>Log in to use this network</html>", "does not hold rows of small in LIBSVM format"),
-        (b"0 1:1\n1 2:1\n2 3:1\n", "has 3 rows where 12 of small belong"),
+        (b"0 1:1\n1 2:1\n2 3:1\n", "has 3 rows; expected the 12 of small"),
         (b"0 1:1\n1 2:1\n" * 6, "has 2 classes, 0 to 1, where the 3 classes 0 to 2"),
         (b"0 1:1\n1 2:1\n2 5:1\n" * 4, "does not hold rows of small"),
         (b"", "small"),

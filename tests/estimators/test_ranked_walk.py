@@ -391,7 +391,7 @@ def test_a_ranking_of_all_classes_names_each_of_them_once(parameters):
 @pytest.mark.parametrize("k", [0, 13, -1, 1.0, True, "3"])
 def test_a_number_of_classes_out_of_range_is_told(k):
     model, X = fitted("linear")
-    with pytest.raises(ValueError, match=r"k must be a whole number from 1 to the number of classes, 12\. Got"):
+    with pytest.raises(ValueError, match=r"k must be an integer from 1 to the number of classes, 12\. Got"):
         model.predict_top_k(X, k)
 
 

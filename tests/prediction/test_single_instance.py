@@ -249,7 +249,7 @@ def unaligned_copy(array):
 
 @pytest.mark.parametrize("k", [2.0, 1.5, True, "3"])
 def test_a_number_of_classes_that_is_no_integer_is_refused(predictors, k):
-    with pytest.raises(ValueError, match=r"k must be a whole number from 1 to the number of classes, 10\. Got"):
+    with pytest.raises(ValueError, match=r"k must be an integer from 1 to the number of classes, 10\. Got"):
         predictors["dense", "beam"].predict_top_k(np.zeros(64), k=k)
 
 
@@ -260,7 +260,7 @@ def test_powers_that_do_not_exist_or_overflow_are_refused_as_in_the_batch(digits
     broken = estimator("poly", degree=2.5, coef0=1.0, random_state=0).fit(X[:200], y[:200])
     for model, row in ((whole, 1e120 * X[3]), (whole, 1e250 * X[3]), (broken, -X[3])):
         for ask in (lambda x, m=model: m.predict(x[None]), model.single_instance().predict):
-            with pytest.raises(ValueError, match="kernel gave values that are not finite"):
+            with pytest.raises(ValueError, match="kernel returned values that are not finite"):
                 ask(row)
     # Long rows whose powers are finite all the same, and one whose base is positive.
     for model, row in ((whole, 1e80 * X[3]), (whole, 1e95 * X[3]), (broken, X[3])):

@@ -69,7 +69,7 @@ def test_a_seed_fixes_the_code():
 
 
 def test_too_few_columns_are_refused():
-    with pytest.raises(ValueError, match="No code of 2 columns was found that tells 9 classes apart"):
+    with pytest.raises(ValueError, match="No code of 2 columns was found that distinguishes 9 classes"):
         codes.dense_code(9, 2)
 
 

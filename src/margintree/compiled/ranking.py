@@ -257,7 +257,7 @@ def ranked(rows, i, forest, decider, width, gap, n_finalists, n_asked, classes, 
 
 @compiled
 def follows_all_for_more(forest):
-    """Tell whether classes beyond the lists of several trees are ranked by all paths."""
+    """Return whether classes beyond the lists of several trees are ranked by all paths."""
     return forest[9] > 1 and forest[0][1] < 2 * FEW_CLASSES
 
 

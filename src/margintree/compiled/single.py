@@ -30,7 +30,7 @@ def _as_rows(row, indptr):
 
 
 def is_sound(row, n_features):
-    """Tell whether all values are finite and the columns of a sparse row ascend within the range."""
+    """Return whether all values are finite and the columns of a sparse row ascend within the range."""
     raise TypeError("is_sound is for compiled code only")
 
 

@@ -272,7 +272,7 @@ def copy_regressor(model, source, target):
 
 @compiled
 def has_room(tree, model, leaf, count):
-    """Tell whether a row may train all nodes from a leaf up, two children of it, and a copy of its regressor."""
+    """Return whether a row may train all nodes from a leaf up, two children of it, and a copy of its regressor."""
     needed, node, entry = 2 * count, leaf, model.last[leaf]
     while node >= 0:
         needed += count

@@ -25,7 +25,7 @@ Labels = npt.NDArray[np.int64]
 
 
 class DataError(ValueError):
-    """Files that are there but do not hold the data set that they should."""
+    """Files that exist but do not contain the expected data set."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +88,7 @@ def checked_part(
             f"{origin} does not hold rows of {form.stem} in LIBSVM format: {error}. {what_to_do}"
         ) from error
     if len(y) != n_rows:
-        raise DataError(f"{origin} has {len(y)} rows where {n_rows} of {form.stem} belong. {what_to_do}")
+        raise DataError(f"{origin} has {len(y)} rows; expected the {n_rows} of {form.stem}. {what_to_do}")
     labels, expected = np.unique(y), np.array(data_set.labels)
     # Sources that hold the same rows count their classes from 0 or from 1.
     if len(labels) != len(expected) or np.any(labels - labels[0] != expected - expected[0]):

@@ -81,7 +81,7 @@ def in_canonical_form(X: Any) -> Any:
 
 
 def _ascends(X: Any) -> bool:
-    """Tell whether the columns of each row ascend; scipy remembers it from before a change of the arrays."""
+    """Return whether the columns of each row ascend; scipy remembers it from before a change of the arrays."""
     ascends = X.indices[1:] > X.indices[:-1]
     # Between the last column of a row and the first of the next anything goes.
     first = X.indptr[1:-1]

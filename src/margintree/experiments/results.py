@@ -212,7 +212,7 @@ def _whole_lines(path: Path) -> tuple[list[Row], int]:
 
 
 def _is_of(value: Any, kind: Any) -> bool:
-    """Tell whether a value of a row is of a type."""
+    """Return whether a value of a row is of a type."""
     if kind is NUMBERS:
         return isinstance(value, dict) and all(isinstance(number, float) for number in value.values())
     if kind is TEXTS:

@@ -60,7 +60,7 @@ class Input:
         return part
 
     def has(self, name: str) -> bool:
-        """Tell whether there is an array or a fact of this name."""
+        """Return whether there is an array or a fact of this name."""
         return self._prefix + name in self._arrays or self._prefix + name in self._facts
 
     def array(self, name: str, dtype: npt.DTypeLike, *shape: int | None) -> AnyArray:

@@ -73,7 +73,7 @@ class KernelMachines:
 
     @property
     def n_features(self) -> int | None:
-        """The width of a row; None where it is one of a matrix of kernel values."""
+        """Number of features of a row; None if rows are kernel values."""
         return None if self.vectors is None else int(self.vectors.shape[1])
 
     @classmethod

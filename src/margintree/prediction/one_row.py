@@ -1,4 +1,4 @@
-"""One row as the compiled code takes it, and what is told of a row that is not sound."""
+"""One row as compiled code takes it, and the errors for invalid rows."""
 
 import math
 from collections.abc import Callable
@@ -100,7 +100,7 @@ class RowReader:
         return self.read(row, None)
 
     def complaint(self, x: Any, values: Any) -> ValueError:
-        """Return the error for a row that is not sound."""
+        """Return the error for an invalid row."""
         if values is None:
             return ValueError(
                 f"A dense row must have the shape ({self.n_features},) and finite values. Got shape {np.shape(x)}; "
@@ -143,5 +143,5 @@ def _ascend_within(columns: npt.NDArray[np.int32], n_features: int) -> bool:
 
 
 def _as_compiled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return the array, or a copy of one that is read-only or not aligned: compiled code would be compiled anew."""
+    """Return the array, or a copy if it is read-only or not aligned, which would be compiled separately."""
     return array if array.flags.carray else array.copy()

@@ -51,7 +51,7 @@ class Ranker:
 
     @cached_property
     def flat(self) -> FlatRanking | None:
-        """What ranks all classes without a walk; None where paths count."""
+        """The ranking of all classes without a walk; None if paths count."""
         decider = self.decider
         if decider.kind != "rest" or decider.table is None or decider.path_weight != 0.0:
             return None
@@ -115,9 +115,9 @@ def path_candidates(tree: Forest, X: Any, width: int, gap: float, size: int) -> 
 
 
 def checked_k(k: int | None, n_classes: int) -> int:
-    """Return k as an integer between 1 and the number of classes, or tell what is wrong with it."""
+    """Return k as an integer between 1 and the number of classes, or raise an error."""
     if k is None:
         return min(DEFAULT_K, n_classes)
     if isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k <= n_classes:
-        raise ValueError(f"k must be a whole number from 1 to the number of classes, {n_classes}. Got {k!r}.")
+        raise ValueError(f"k must be an integer from 1 to the number of classes, {n_classes}. Got {k!r}.")
     return int(k)

@@ -13,7 +13,7 @@ from margintree.solvers.used_columns import over_used_columns
 
 Kernel = str | Callable[[Any, Any], Any]
 NOT_FINITE = (
-    "The kernel gave values that are not finite. Scale the features, or lower gamma, degree or coef0; "
+    "The kernel returned values that are not finite. Scale the features, or lower gamma, degree or coef0; "
     "a degree that is no whole number also needs gamma x'y + coef0 >= 0."
 )
 # Up to this size, single precision errs by some millionths.

@@ -65,7 +65,7 @@ class KernelSource:
         return KernelSource(self.function, X, self.cache_size, self.tol)
 
     def fits(self, n_rows: int) -> bool:
-        """Tell whether a square matrix over ``n_rows`` fits into the cache."""
+        """Return whether a square matrix over ``n_rows`` fits into the cache."""
         return n_rows * n_rows <= self.max_entries
 
     def block(self, rows: Index, columns: Index) -> npt.NDArray[np.floating]:

@@ -240,7 +240,7 @@ class LinearRows(NodeRows):
         return DualSolution(alpha, signed, primal, dual, float(np.sum(weights**2)), n_iter)
 
     def _inner_products_pay(self, n_planes: int) -> bool:
-        """Tell whether a step over all planes' features costs more than one over the inner products with all rows."""
+        """Return whether a step over all planes' features costs more than one over the inner products with all rows."""
         if self._is_dense and self.features.shape[1] * n_planes <= NEWTON_FEATURES:
             return False
         stored = math.prod(self.features.shape) if self._is_dense else self.features.nnz

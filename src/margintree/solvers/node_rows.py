@@ -93,7 +93,7 @@ class NodeRows(ABC):
         return self.part(*sample_of_classes(self.class_start, self.SEARCHED_ROWS))
 
     def reduced(self) -> Self:
-        """Return rows for a search among many classes, in fewer coordinates if some tell most of them."""
+        """Return rows for a search among many classes, in fewer coordinates if these carry most of the information."""
         return self.sampled()
 
     @abstractmethod
@@ -104,7 +104,7 @@ class NodeRows(ABC):
 
     @abstractmethod
     def polish(self, solution: SVMSolution) -> SVMSolution:
-        """Carry a solution to machine precision where that is cheap, else return it as it is.
+        """Refine a solution to machine precision if that is cheap, else return it unchanged.
 
         A small node's machine then depends neither on the order of its rows nor on whether a row stands
         there twice or has weight 2.

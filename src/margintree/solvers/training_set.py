@@ -315,7 +315,7 @@ class KernelTrainingSet(TrainingSet):
         return KernelRows(self.source, row_index, class_start, self.ridge[row_index], seed)
 
     def pair_rows(self, one: int, other: int, seed: int, blocks: PairBlocks) -> KernelRows:
-        """Return the rows of two classes; ``blocks`` gives their kernel values where nobody holds them."""
+        """Return the rows of two classes; ``blocks`` computes kernel values that are not in memory."""
         row_index, start = self.rows_of(np.array([one, other]))
         if self.source.gram is not None or not self.source.fits(len(row_index)):
             return self.select(row_index, start, seed)

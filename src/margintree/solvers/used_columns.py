@@ -14,7 +14,7 @@ FEW_COLUMNS, COLUMNS_PER_ENTRY = 2**20, 16
 
 
 def has_empty_columns(n_columns: int, n_entries: int) -> bool:
-    """Tell whether nearly all columns must be empty."""
+    """Return whether nearly all columns must be empty."""
     return n_columns > FEW_COLUMNS + COLUMNS_PER_ENTRY * n_entries
 
 

@@ -173,7 +173,7 @@ class NodeProblem:
         return float(abs(self.sizes @ labelling) / self.sizes.sum())
 
     def is_feasible(self, labelling: Array) -> bool:
-        """Tell whether the labelling meets the balance constraint."""
+        """Return whether the labelling meets the balance constraint."""
         return bool(abs(self.sizes @ labelling) <= self.beta)
 
     def cheapest_labelling(self, costs: Array) -> Array:

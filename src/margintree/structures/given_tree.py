@@ -41,7 +41,7 @@ def class_tree_of(given: GivenTree, classes: npt.NDArray[Any]) -> ClassTree:
 def preorder(given: GivenTree, labels: Sequence[Any]) -> list[int]:
     """Return the nodes of a tree in preorder: the number of a leaf's label, or minus the number of a node's children.
 
-    Each label must stand at exactly one leaf. The leaves of a Newick text are labels as ``str`` writes them; those of a
+    Each label must be at exactly one leaf. The leaves of a Newick text are labels as ``str`` writes them; those of a
     ``ClassTree`` number the labels.
 
     Examples

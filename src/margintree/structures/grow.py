@@ -223,7 +223,7 @@ def _where(task: NodeTask, training_set: TrainingSet, class_names: Sequence[Any]
 
 
 def _checked(result: SplitResult, split: Split, node: NodeProblem) -> SplitResult:
-    """Return the result of a split, or tell what a split of the user's own made wrong."""
+    """Return the result of a split, or raise an error that says what a custom split did wrong."""
     name = type(split).__name__
     if not isinstance(result, SplitResult):
         raise TypeError(

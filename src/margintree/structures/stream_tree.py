@@ -53,7 +53,7 @@ class Stream:
 
     @classmethod
     def in_order_of_content(cls, X: Matrix, labels: Index, weight: Array, seed: int) -> "Stream":
-        """Return a random order that depends on what the rows are, not on where they stand.
+        """Return a random order that depends on the content of the rows, not on their positions.
 
         Equal rows of one label come as one row with the sum of their weights, so that weight 2 is the same as a
         row that stands there twice. Different rows share a code once in 2^64 pairs.

@@ -1,4 +1,4 @@
-"""Probabilities for the nodes of a tree, from decision values of rows that the machines have not seen."""
+"""Probabilities for the nodes of a tree, calibrated on the decision values of held-out rows."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ def own_paths(
     fold: Index,
     class_of_row: Index,
 ) -> OwnPaths:
-    """Ask one of the trees of model q, which has not seen fold q, about the rows of fold q.
+    """Evaluate one of the trees of model q, which was trained without fold q, on the rows of fold q.
 
     Machines that leave out one row at a time know what they say of their own rows.
     """

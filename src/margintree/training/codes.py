@@ -120,7 +120,7 @@ def one_vs_rest_code(n_classes: int) -> Code:
 
 
 def checked_code(matrix: Any, n_classes: int) -> Code:
-    """Return a matrix given by the user as a code, or say what is wrong with it."""
+    """Return a matrix given by the user as a code, or raise an error that says what is wrong."""
     code = np.asarray(matrix)
     if code.ndim != 2 or code.shape[0] != n_classes or code.shape[1] == 0:
         raise ValueError(
@@ -135,7 +135,9 @@ def checked_code(matrix: Any, n_classes: int) -> Code:
     if pair := _equal_lines(code.T * _first_signs(code)[:, None]):
         raise ValueError(f"Columns {pair[0]} and {pair[1]} of the code are equal or negatives: leave one out.")
     if pair := _equal_lines(code):
-        raise ValueError(f"Rows {pair[0]} and {pair[1]} of the code are equal: their classes cannot be told apart.")
+        raise ValueError(
+            f"Rows {pair[0]} and {pair[1]} of the code are equal, so that their classes cannot be distinguished."
+        )
     if not code.any(axis=1).all():
         unused = np.flatnonzero(~code.any(axis=1)).tolist()
         raise ValueError(f"Rows {unused} of the code are zero: no machine would see these classes.")
@@ -217,7 +219,7 @@ def _best_draw(n_classes: int, n_columns: int, entries: Code, seed: int, n_draws
             best, best_distance = code, distance
     if best is None:
         raise ValueError(
-            f"No code of {n_columns} columns was found that tells {n_classes} classes apart: increase n_columns."
+            f"No code of {n_columns} columns was found that distinguishes {n_classes} classes. Increase n_columns."
         )
     return best
 

@@ -145,7 +145,7 @@ def decide_by_leaving_one_out(
     n_threads: int,
     on_step: Callable[[str, float], None],
 ) -> Decision:
-    """Decide with machines that are trained once, and tell what they would say of each row without it."""
+    """Decide with machines that are trained once, by their leave-one-out values."""
     training_set = trainer.training_set
     assert isinstance(training_set, KernelTrainingSet)
     keys = row_keys(training_set.X, pairwise=training_set.source.function.kernel == "precomputed")
@@ -170,7 +170,7 @@ def decide_by_leaving_one_out(
 
 
 def is_choice(tried: list[Candidate]) -> bool:
-    """Return whether validation rows are of any use: to choose, or to weigh scores that are not those of paths."""
+    """Return whether validation rows are needed: to choose, or to weigh scores other than those of paths."""
     return len(tried) > 1 or tried[0].decide != "paths"
 
 

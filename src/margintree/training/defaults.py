@@ -125,7 +125,7 @@ def number_of_parts(n_rows: int) -> int:
 
 
 def rank_without_validation(candidate: Candidate) -> tuple[bool, bool, int]:
-    """Return what makes a candidate the choice where no row can tell.
+    """Return the rank of a candidate if there are no validation rows.
 
     Logistic regression where rows are dense, else one-vs-rest, with a kernel one-vs-one, among most finalists.
     """

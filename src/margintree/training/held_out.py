@@ -1,4 +1,4 @@
-"""Machines that have not seen the rows they are asked about, and what they say of them.
+"""Machines trained without the rows that they are evaluated on, and their decision values.
 
 Kernel machines tell what they would say of each of their rows without it. Linear machines, of which there may be
 thousands on many sparse rows, are trained without a fold of the rows at a time.
@@ -103,7 +103,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """For each fold a tree whose machines have not seen it, nor the rows that are left out of all.
+    """For each fold, a tree whose machines were trained without it and without the rows that are left out of all.
 
     ``own_score`` is the log probability of the path of each row to its own class.
     """
@@ -124,7 +124,7 @@ class HeldOut:
         return sigmoids
 
     def parts(self, asked: Mask, deciding: Sequence[NodeClassifier] = ()) -> Iterator[tuple[Index, TreeModel]]:
-        """Yield the rows that are asked about, fold by fold, with a tree that has not seen them.
+        """Yield held-out rows, fold by fold, with a tree that was trained without them.
 
         Deciding machines of a kernel become part of the tree. Many rows come in pieces.
         """
@@ -175,7 +175,7 @@ def hold_out(
     n_threads: int,
     on_fold: Callable[[], None] = lambda: None,
 ) -> HeldOut:
-    """Train all nodes without each fold in turn, and fit their sigmoids to what they say of its rows.
+    """Train all nodes without each fold in turn, and fit their sigmoids to the decision values of its rows.
 
     ``trainer`` trains on ``rows``. The rows that are left out are asked about as well, but teach nothing. ``on_fold``
     hears of each fold that is done.
@@ -189,7 +189,7 @@ def hold_out(
 
 
 def leave_one_out(rows: Rows, grown: Grown) -> HeldOut:
-    """Fit the sigmoids of trained nodes to what they say of each row without it."""
+    """Fit the sigmoids of trained nodes to their leave-one-out values."""
     assert isinstance(rows.training_set, KernelTrainingSet)
     units = np.bincount(rows.classes, rows.training_set.units)
     return calibrated(rows, [grown], np.where(units[rows.classes] == 1, 0.0, rows.importance))

@@ -59,7 +59,7 @@ class Trainer:
         return self._reported(Machine(classifier, solution.decision, float(solution.objective), gap, n_iter))
 
     def between(self, left: Index, right: Index) -> Machine:
-        """Train a machine between two sets of training rows; if one is empty, it always says the other."""
+        """Train a machine between two sets of training rows; if one is empty, it always decides for the other."""
         if len(left) == 0 or len(right) == 0:
             constant = 1.0 if len(right) == 0 else -1.0
             decision = np.full(len(left) + len(right), constant)
@@ -69,7 +69,7 @@ class Trainer:
         return self.on_rows(rows, LEFT_AGAINST_RIGHT)
 
     def classifier_between(self, left: Index, right: Index) -> NodeClassifier:
-        """Train a machine of which nothing but the classifier is wanted, the quickest way that there is."""
+        """Train a machine of which only the classifier is needed, in the fastest way."""
         if isinstance(self.training_set, LinearTrainingSet):
             quick = self.training_set.quick_machine(left, right, tol=self.tol, max_iter=self.max_iter, seed=self.seed)
             if quick is not None:

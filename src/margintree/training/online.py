@@ -36,7 +36,7 @@ class StoredRegressors:
 
 
 class OnlineRegressors:
-    """Regressors by node number; a node that nobody has trained says 1/2.
+    """Regressors by node number; the output of an untrained one is 1/2.
 
     Parameters
     ----------

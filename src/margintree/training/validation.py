@@ -54,7 +54,7 @@ Groups = tuple[Index, Array, Array, Mask, Array]
 
 
 class Asked:
-    """A decider that has not seen the validation rows, and the finalists of these."""
+    """A decider trained without the validation rows, and the finalists of these."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Asked:
         ]
 
     def _with_own_among_finalists(self) -> Iterator[tuple[Index, TreeModel, Index, Array]]:
-        """Yield rows whose own class is a finalist: others say nothing of the decider."""
+        """Yield rows whose own class is a finalist; the others do not depend on the decider."""
         for (rows, model), (finalists, path) in zip(self._parts, self._finalists, strict=True):
             found = np.flatnonzero((finalists == self.held_out.rows.classes[rows][:, None]).any(axis=1))
             if len(found):
@@ -94,7 +94,7 @@ class Asked:
             yield np.full(len(row), 2), value.ravel(), np.zeros(value.size), is_own, weight
 
     def groups_of_finalists(self, decider: Decider) -> Iterator[Groups]:
-        """Yield what the decider says of the finalists, and what their paths say."""
+        """Yield the scores of the finalists by the decider and by their paths."""
         for rows, model, finalists, path in self._with_own_among_finalists():
             X, scores = self.held_out.rows.take(rows), path.copy()
             for first, last, block, forest in model.blocks(X):
