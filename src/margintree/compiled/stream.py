@@ -14,6 +14,8 @@ An output that already lies beyond its target has no loss once clipped and takes
 
 All weights are entries of one list, which an index finds by node and column: an open-addressing hash table. Nothing
 grows here: ``absorb`` returns early when there may be too little room for the next row.
+
+See docs/solvers/stream.md.
 """
 
 from typing import NamedTuple
