@@ -2,6 +2,8 @@
 
 import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib.pyplot as plt
@@ -76,3 +78,15 @@ def test_every_page_of_a_solver_is_named_in_the_module_that_it_describes():
     for page in (ROOT / "docs/solvers").glob("*.md"):
         module = page.parent / next(link for link in LINK.findall(page.read_text()) if link.endswith(".py"))
         assert f"docs/solvers/{page.name}" in module.read_text(), page
+
+
+def test_the_first_commands_of_the_command_line_run(root, tmp_path):
+    """The page is for newcomers: what it shows first needs no file but those that it writes."""
+    text = (root / "docs/command_line.md").read_text(encoding="utf-8")
+    commands = re.search(r"```sh\n(.*?)```", text, flags=re.DOTALL).group(1)
+    margintree = f'{sys.executable} -m margintree "$@"'
+    script = f'set -e\nmargintree() {{ {margintree}; }}\npython() {{ {sys.executable} "$@"; }}\n{commands}'
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "accuracy 0.9" in done.stdout
+    assert {"digits.html", "labels.txt", "best.csv", "why.png"} <= {path.name for path in tmp_path.iterdir()}
