@@ -22,7 +22,6 @@ from typing import Any
 import peers_figure
 from report import RESULTS
 
-from margintree.experiments.render import claim_to_markdown, to_markdown
 from margintree.experiments.report import Report
 from margintree.experiments.results import code_hash, read
 from margintree.experiments.summary import KERNEL_TITLES, set_title
@@ -122,8 +121,8 @@ def the_report() -> Report:
 def of_the_report(*names: str) -> str:
     """Return tables of the report by their names; "claims" stands for all claims, "answer" for its opening."""
     report = the_report()
-    parts = {"answer": report.answer, "claims": "\n\n".join(map(claim_to_markdown, report.claims))}
-    parts |= {table.name: to_markdown(table) for table in report.tables}
+    parts = {"answer": report.answer, "claims": "\n\n".join(claim.to_markdown() for claim in report.claims)}
+    parts |= {table.name: table.to_markdown() for table in report.tables}
     return "\n\n".join(parts[name] for name in names if parts.get(name))
 
 

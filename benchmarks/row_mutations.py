@@ -11,6 +11,8 @@ NUMBERS = (
 # How often something is repeated; the last ones, which take the time of hundreds of files, are rare.
 LENGTHS = (*(3, 300) * 10, *(5000,) * 5, 120_000, 1_100_000)
 MANY_ROWS, LONGEST = 4000, 2**23
+# What is done to all rows at once makes so many cells at most.
+MOST_CELLS = 2**20
 
 
 def mutant(data: bytes, draw: random.Random) -> bytes:
@@ -18,7 +20,7 @@ def mutant(data: bytes, draw: random.Random) -> bytes:
     content = bytearray(data)
     for _ in range(draw.choice((1, 1, 2, 5))):
         wound = draw.choice(WOUNDS)
-        content = wound(content, draw.randrange(len(content) or 1), draw)
+        content = wound(content, draw.randrange(len(content) or 1), draw)[: 2 * LONGEST]
     return bytes(content)
 
 
@@ -82,8 +84,8 @@ def widen_lines(content: bytearray, at: int, draw: random.Random) -> bytearray:
     lines = content.split(b"\n")
     number, n_columns = content.count(b"\n", 0, at), draw.choice(LENGTHS)
     more = b"".join(b" %d:1" % j for j in range(4, 4 + n_columns)) if b":" in content else b",1" * n_columns
-    wide = range(len(lines) - 1) if n_columns < 1000 and draw.random() < 0.5 else [number]
-    for i in wide:
+    is_everywhere = n_columns * len(lines) < MOST_CELLS and draw.random() < 0.5
+    for i in range(len(lines) - 1) if is_everywhere else [number]:
         lines[i] = lines[i] + more
     return bytearray(b"\n".join(lines))
 
@@ -94,9 +96,11 @@ def repeat_a_column(content: bytearray, at: int, draw: random.Random) -> bytearr
     lines = [line.split(separator) for line in content.split(b"\n")]
     number, n_times = content.count(b"\n", 0, at), draw.choice(LENGTHS)
     column = draw.randrange(len(lines[number]))
-    for i in range(len(lines)) if n_times < 1000 and draw.random() < 0.5 else [number]:
+    is_everywhere = n_times * len(lines) < MOST_CELLS and draw.random() < 0.5
+    for i in range(len(lines)) if is_everywhere else [number]:
         cells = lines[i][column : column + 1]
-        lines[i][column : column + 1] = cells * min(n_times, LONGEST // max(1, len(b"".join(cells))))
+        n_most = LONGEST // max(1, len(content) if is_everywhere else len(b"".join(cells)))
+        lines[i][column : column + 1] = cells * min(n_times, n_most)
     return bytearray(b"\n".join(separator.join(cells) for cells in lines))
 
 
@@ -105,7 +109,7 @@ def go_on_in_quotes(content: bytearray, at: int, draw: random.Random) -> bytearr
     lines = content.split(b"\n")
     number, n_times = content.count(b"\n", 0, at), draw.choice(LENGTHS)
     part = b',"\n"' + b",1" * draw.choice((0, 1, 1000))
-    lines[number] += part * min(n_times, LONGEST // len(part))
+    lines[number] += part * min(n_times, MOST_CELLS // len(part))
     return bytearray(b"\n".join(lines))
 
 

@@ -57,7 +57,7 @@ def _created(unfinished: Path, path: Path) -> Iterator[int]:
     """
     handle = os.open(unfinished, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600 if path.exists() else 0o666)
     try:
-        _lock(handle)
+        lock(handle)
         if path.exists():
             os.chmod(unfinished, stat.S_IMODE(path.stat().st_mode))
         yield handle
@@ -65,7 +65,7 @@ def _created(unfinished: Path, path: Path) -> Iterator[int]:
         os.close(handle)
 
 
-def _lock(handle: int) -> bool:
+def lock(handle: int) -> bool:
     """Try to lock a file; return False if another process holds it, or if locks are not supported."""
     if fcntl is None:
         return False
@@ -86,7 +86,7 @@ def _sweep(path: Path) -> None:
                 continue
             handle = os.open(left, os.O_RDWR)
             try:
-                if _lock(handle):
+                if lock(handle):
                     left.unlink()
             finally:
                 os.close(handle)

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from margintree.experiments.job import Job
 from margintree.experiments.methods import METHODS
-from margintree.experiments.plan import Cell, chosen_plan
+from margintree.experiments.plan import chosen_plan
 from margintree.experiments.protocol import FULL, QUICK
 from margintree.experiments.readings import READINGS
 from margintree.experiments.tuning import grid, tune
@@ -126,7 +127,7 @@ def test_without_bias_is_every_method_of_the_papers_table_and_with_bias_none():
 
 def test_only_restricts_methods_and_sets_and_says_what_it_knows():
     plan = chosen_plan(FULL, ["FT (no bias)"], ["vowel"])
-    assert set(plan.cells) == {Cell("FT (no bias)", "vowel", kernel) for kernel in ("rbf", "linear")}
+    assert set(plan.cells) == {Job("split", "FT (no bias)", "vowel", kernel) for kernel in ("rbf", "linear")}
     with pytest.raises(ValueError, match=r"Unknown method 'ft'.*1vsR"):
         chosen_plan(FULL, ["ft"])
     with pytest.raises(ValueError, match=r"Unknown set 'vowel'.*digits"):
@@ -136,3 +137,13 @@ def test_only_restricts_methods_and_sets_and_says_what_it_knows():
 def test_any_change_of_the_rules_changes_the_fingerprint():
     changed = [replace(FULL, n_splits=8), replace(FULL, costs=(1.0,)), replace(FULL, kept_within=4.0)]
     assert len({FULL.fingerprint, *(protocol.fingerprint for protocol in changed)}) == 4
+
+
+def test_the_key_of_a_job_names_all_that_its_result_depends_on():
+    job = Job("split", "FT", "vowel", "rbf", (("C", 10.0), ("gamma", 1.0)), 0)
+    assert job.key == "split|FT|vowel|rbf|C=10,gamma=1|0"
+
+
+def test_sets_with_few_rows_per_class_have_fewer_folds_and_other_rules_another_fingerprint():
+    assert (FULL.folds("vowel"), FULL.folds("sector")) == (5, 3)
+    assert len({FULL.fingerprint, QUICK.fingerprint, replace(FULL, n_splits=8).fingerprint}) == 3

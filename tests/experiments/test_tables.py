@@ -8,9 +8,16 @@ from rich.console import Console
 
 from margintree.experiments import paper
 from margintree.experiments.ranks import rank_test, ranks
-from margintree.experiments.render import print_table, to_markdown
 from margintree.experiments.summary import Summary
-from margintree.experiments.tables import accuracy_table, all_tables, cost_table, rank_tests, reading_table
+from margintree.experiments.tables import (
+    Entry,
+    Table,
+    accuracy_table,
+    all_tables,
+    cost_table,
+    rank_tests,
+    reading_table,
+)
 
 
 @pytest.fixture
@@ -109,7 +116,7 @@ def test_ranks_over_all_settings_leave_out_j_bwg_and_over_linear_ones_have_it(su
 
 def test_markdown_has_as_many_cells_in_each_line(summary):
     for table in all_tables(summary):
-        lines = [line for line in to_markdown(table).splitlines() if line.startswith("|")]
+        lines = [line for line in table.to_markdown().splitlines() if line.startswith("|")]
         assert {line.count("|") for line in lines} == {len(table.columns) + 1}
 
 
@@ -117,7 +124,13 @@ def test_markdown_has_as_many_cells_in_each_line(summary):
 def test_a_terminal_of_any_width_shows_every_figure_unbroken(summary, width):
     for table in all_tables(summary)[:6]:
         console = Console(width=width, file=io.StringIO())
-        print_table(console, table)
+        table.print(console)
         shown = console.file.getvalue()
         assert all(cell.text in shown for row in table.rows for cell in row)
         assert max(len(line) for line in shown.splitlines()) <= width
+
+
+def test_the_best_is_bold_and_the_papers_figure_stands_behind_ours():
+    entries = (Entry("vowel"), Entry("96.61", True, "91.42"))
+    lines = Table("t", "Accuracy", ("set", "MSM"), (entries,), n_labels=1).to_markdown().splitlines()
+    assert lines == ["### Accuracy", "", "| set | MSM |", "|---|--:|", "| vowel | **96.61** (91.42) |"]

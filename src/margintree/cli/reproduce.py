@@ -15,7 +15,6 @@ from margintree.experiments import run as runner
 from margintree.experiments.data import download
 from margintree.experiments.plan import Plan, chosen_plan
 from margintree.experiments.protocol import PROTOCOLS
-from margintree.experiments.render import print_table
 from margintree.experiments.report import Report
 from margintree.experiments.results import Results, ResultsError, Row
 from margintree.experiments.summary import setting_title
@@ -111,7 +110,7 @@ def _show(console: Console, report: Report) -> None:
         console.print(tree.to_text([f"digit {k}" for k in range(tree.n_classes)]), highlight=False, markup=False)
     for table in report.tables:
         if table.name in SHOWN_TABLES:
-            print_table(console, table)
+            table.print(console)
     if report.claims:
         console.print(Markdown(report.sections()["The paper's claims"]))
     console.print(f"\n{shown(report.answer)}", highlight=False)

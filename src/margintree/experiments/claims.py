@@ -5,9 +5,8 @@ by drawing the splits again, times with room for what they differ by from run to
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import linregress
@@ -32,22 +31,25 @@ N_DRAWS = 2000
 NOISE = {"evaluations": 1.0, "predict": 1.25, "compiled": 1.25}
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(NamedTuple):
     """What we measured, and what that says to a claim, by one measure or in one reading."""
 
     verdict: str
     text: str
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """A claim: what the paper says, when that counts as confirmed, and our findings."""
 
     name: str
     statement: str
     check: str
     findings: tuple[Finding | None, ...]  # None where results are missing
+
+    def to_markdown(self) -> str:
+        """Return the claim in Markdown."""
+        findings = "\n".join(f"- **{finding.verdict}** {finding.text}" for finding in self.findings if finding)
+        return f"### {self.name}\n\n{self.statement}\n\n{findings}\n\nConfirmed if: {self.check}"
 
 
 def all_claims(summary: Summary) -> list[Claim]:
@@ -100,7 +102,7 @@ def all_claims(summary: Summary) -> list[Claim]:
             for label, said in FIGURE_1.items()
         ),
     ]
-    found = [replace(claim, findings=tuple(filter(None, claim.findings))) for claim in claims]
+    found = [claim._replace(findings=tuple(filter(None, claim.findings))) for claim in claims]
     return [claim for claim in found if claim.findings]
 
 
@@ -168,27 +170,24 @@ def _places(summary: Summary, msm: str) -> Finding | None:
         return None
     share = float(np.mean((n_best >= 9) & (worst <= 3)))
     low, high = np.percentile(n_best, [2.5, 97.5])
-    text = (
-        f"{msm} is best in {n_best[0]:.0f} of 13 settings ({low:.0f} to {high:.0f} in 95 % of draws), at worst number "
-    )
-    text += f"{worst[0]:.0f}. In the paper's own table it is best in 9 and at worst number 4."
-    return _finding(share >= 1 - ALPHA, share < ALPHA, text)
+    text = f"{msm} is best in {n_best[0]:.0f} of 13 settings ({low:.0f} to {high:.0f} in 95 % of draws), at worst"
+    theirs = "In the paper's own table it is best in 9 and at worst number 4."
+    return _finding(share >= 1 - ALPHA, share < ALPHA, f"{text} number {worst[0]:.0f}. {theirs}")
 
 
 def _ahead(summary: Summary, label: str) -> Finding | None:
     """Say whether MSM is more accurate than another method."""
-    other, found = OURS[label], []
+    other = OURS[label]
     settings = [s for s in summary.settings if {*MSM, other} <= set(summary.row(s))]
     if _lacks(settings, [s for s in paper.SETTINGS if s[1] in METHODS[other].kernels]):
         return None
+    texts, winners = [], []
     for msm in MSM:
-        found.append(compare(*([summary.cells[m, s].mean for s in settings] for m in (msm, other))))
-    texts = [
-        f"{msm} is ahead of {label} in {f.n_ahead} of {len(settings)} settings, by {f.mean_difference:+.1f} points "
-        f"on average (p = {f.p_value:.2g})"
-        for msm, f in zip(MSM, found, strict=True)
-    ]
-    return _finding(found[0].winner > 0, found[0].winner < 0, f"{'; '.join(texts)}.")
+        found = compare(*([summary.cells[m, s].mean for s in settings] for m in (msm, other)))
+        by = f"by {found.mean_difference:+.1f} points on average (p = {found.p_value:.2g})"
+        texts.append(f"{msm} is ahead of {label} in {found.n_ahead} of {len(settings)} settings, {by}")
+        winners.append(found.winner)
+    return _finding(winners[0] > 0, winners[0] < 0, f"{'; '.join(texts)}.")
 
 
 def _weakest(summary: Summary) -> Finding | None:
@@ -198,25 +197,22 @@ def _weakest(summary: Summary) -> Finding | None:
         return None
     means = {m: [summary.cells[m, s].mean for s in settings] for m in names}
     winners = {METHODS[m].title: compare(means[OURS["FT"]], means[m]).winner for m in names if m != OURS["FT"]}
-    behind = ", ".join(m for m, winner in winners.items() if winner < 0) or "none"
-    ahead = ", ".join(m for m, winner in winners.items() if winner > 0) or "none"
-    return _finding(
-        ahead == "none" and min(winners.values()) == max(winners.values()) == -1,
-        ahead != "none",
-        f"By more than chance FT is behind {behind} and ahead of {ahead}.",
-    )
+    behind, ahead = (", ".join(m for m, winner in winners.items() if winner == side) or "none" for side in (-1, 1))
+    text = f"By more than chance FT is behind {behind} and ahead of {ahead}."
+    return _finding(set(winners.values()) == {-1}, ahead != "none", text)
 
 
 def _costs(summary: Summary, measure: str) -> dict[Setting, dict[str, float]]:
-    """Return what predictions of the methods without bias cost, where all of them are known."""
+    """Return what predictions of the methods without bias cost in every setting; nothing unless all are known."""
     rows = {s: summary.row(s, OURS.values()) for s in summary.settings}
     found = {s: {m: c.costs[measure] for m, c in row.items() if measure in c.costs} for s, row in rows.items()}
-    return {s: costs for s, costs in found.items() if len(costs) >= len(OURS) - (s[1] != "linear")}
+    whole = {s: costs for s, costs in found.items() if len(costs) >= len(OURS) - (s[1] != "linear")}
+    return {} if _lacks(whole) else whole
 
 
 def _speed(summary: Summary, flat: str, least: float, measure: str) -> Finding | None:
     ratios = {s: [c[OURS[flat]] / c[m] for m in TREES if m in c] for s, c in _costs(summary, measure).items()}
-    if _lacks(ratios):
+    if not ratios:
         return None
     lowest, highest = min(map(min, ratios.values())), max(map(max, ratios.values()))
     slow = "; ".join(setting_title(s) for s, found in ratios.items() if min(found) < least) or "nowhere"
@@ -232,9 +228,9 @@ def _printed(flat: str) -> str:
 
 def _spread(summary: Summary, measure: str) -> Finding | None:
     found = {s: [c[m] for m in TREES if m in c] for s, c in _costs(summary, measure).items()}
-    if _lacks(found):
-        return None
     spreads = {s: max(costs) / min(costs) for s, costs in found.items()}
+    if not spreads:
+        return None
     worst = max(spreads, key=lambda s: spreads[s])
     text = f"By {MEASURES[measure]}: up to {spreads[worst]:.2f} times ({setting_title(worst)})."
     return _finding(spreads[worst] <= 2.0, spreads[worst] > 2.0 * NOISE[measure], text)
@@ -292,16 +288,7 @@ def _in_random_trees(pairs: tuple[tuple[int, int], ...]) -> Any:
 
 
 def grouped_pairs(tree: ClassTree, pairs: Sequence[tuple[int, int]], depth: int | None = None) -> list[tuple[int, int]]:
-    """Return the pairs that a tree keeps together until late, or at least down to a depth.
-
-    Examples
-    --------
-    >>> from margintree.class_tree import ClassTree
-    >>> from margintree.experiments.claims import grouped_pairs
-    >>> tree = ClassTree.from_nested(((((1, 7), 2), ((8, 9), 0)), ((4, 5), (6, 3))))
-    >>> grouped_pairs(tree, [(1, 7), (4, 6), (8, 0)]), grouped_pairs(tree, [(4, 6), (1, 3)], depth=1)
-    ([(1, 7), (8, 0)], [(4, 6)])
-    """
+    """Return the pairs that a tree keeps together until late, or at least down to a depth."""
     nodes = [(set(tree.classes_below(n).tolist()), int(tree.depth[n])) for n in range(tree.n_nodes)]
     groups = [group for group, at in nodes if (len(group) <= LARGEST_GROUP if depth is None else at >= depth)]
     return [pair for pair in pairs if any(set(pair) <= group for group in groups)]

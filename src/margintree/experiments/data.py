@@ -5,9 +5,8 @@ a set, half of the rows train.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -29,8 +28,7 @@ QUICK_TRAINING_ROWS = 500
 PICTURES = {"digits": (8, 8), "usps": (16, 16)}
 
 
-@dataclass(frozen=True, eq=False)
-class Split:
+class Split(NamedTuple):
     """Training and test rows of one split, prepared with what the training rows say."""
 
     X_train: Any
@@ -65,27 +63,14 @@ def n_training_rows(bunch: Bunch) -> int:
     n_rows = len(bunch.target)
     if bunch.name == "digits":
         return QUICK_TRAINING_ROWS
-    n_train, n_test = DATA_SETS[bunch.name].n_train_paper, DATA_SETS[bunch.name].n_test_paper
-    assert n_train is not None and n_test is not None  # noqa: PT018
     if bunch.is_part:
         return n_rows // 2
-    if bunch.name in IMAGES_PER_CLASS:
-        return IMAGES_PER_CLASS[bunch.name] * len(np.unique(bunch.target))
-    if bunch.is_substitute:
-        return round(n_rows * n_train / (n_train + n_test))
-    return n_train
+    n_train, n_test = DATA_SETS[bunch.name].n_train_paper or 0, DATA_SETS[bunch.name].n_test_paper or 0
+    return round(n_rows * n_train / (n_train + n_test)) if bunch.is_substitute else n_train
 
 
 def split_rows(bunch: Bunch, number: int) -> tuple[Index, Index]:
-    """Return training and test rows of a split, both sorted.
-
-    Examples
-    --------
-    >>> from margintree.experiments.data import split_rows, whole_set
-    >>> train, test = split_rows(whole_set("digits"), 0)
-    >>> len(train), len(test)
-    (500, 1297)
-    """
+    """Return training and test rows of a split, both sorted."""
     y = np.asarray(bunch.target)
     if bunch.name in IMAGES_PER_CLASS:
         order = np.random.default_rng(number).permutation(len(y))

@@ -25,8 +25,8 @@ TREE_METHODS = ("MSM (paper)", "MSM (balanced cut)", "MSM (ours)", "I-BWG (no bi
 MARKS = {
     "MSM": ("#2f7fc1", "o"), "I-BWG": ("#1b9e77", "^"), "J-BWG": ("#45a0c9", "v"), "FT": ("#8a8a8a", "s"),
     "CPT": ("#c99700", "h"), "1vs1": ("#d1659f", "P"), "1vsR": ("#8d6fd1", "X"), "DDAG": ("#a1713d", "*"),
+    "MSM (ours)": ("#d95f02", "D"), "MSM (balanced cut)": ("#6fb1e0", "p"),
 }  # fmt: skip
-SPECIAL = {"MSM (ours)": ("#d95f02", "D"), "MSM (balanced cut)": ("#6fb1e0", "p")}
 # Stand for the colours of the page, which change in dark mode.
 INK, SOFT, GROUND = "#010203", "#606770", "#fdfefd"
 # In inches of 72 points: letters can still be read when a figure is as narrow as a phone.
@@ -53,21 +53,13 @@ def all_figures(summary: Summary) -> list[Figure]:
     return [_figure(*drawn) for drawn in _drawings(summary)]
 
 
-Drawing = tuple[str, str, float, Callable[..., None], tuple[Any, ...]]
-
-
-def _drawings(summary: Summary) -> Iterator[Drawing]:
+def _drawings(summary: Summary) -> Iterator[tuple[str, str, float, Callable[..., None], tuple[Any, ...]]]:
     """Yield name, title, height and what draws it with its arguments, for each figure."""
     for comparison, title in ((PAPER, "the paper's methods, without bias"), (USERS, "methods for users, with bias")):
         for over, test in rank_tests(summary, comparison).items():
-            title_ = f"Mean ranks of {title}, over {test.n_settings} {over.removeprefix('all ')}"
-            yield (
-                f"ranks_{comparison}_{over.split()[0]}",
-                title_,
-                LINE * len(test.mean_ranks) + 1.1,
-                _draw_ranks,
-                (test,),
-            )
+            what = f"Mean ranks of {title}, over {test.n_settings} {over.removeprefix('all ')}"
+            height = LINE * len(test.mean_ranks) + 1.1
+            yield f"ranks_{comparison}_{over.split()[0]}", what, height, _draw_ranks, (test,)
     if summary.methods():
         yield "overview", "Accuracy against the cost of a prediction", 3.6, _draw_cost, (summary,)
     for setting in summary.settings:
@@ -80,11 +72,8 @@ def _drawings(summary: Summary) -> Iterator[Drawing]:
     if summary.pictures is not None:
         for name, cell in summary.row(summary.pictures["setting"], TREE_METHODS).items():
             slug = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
-            title, height = (
-                f"Figure 1: class tree of {METHODS[name].title}, first split",
-                0.55 * cell.trees[0].max_depth,
-            )
-            yield f"figure1_{slug}", title, height + 0.9, draw_tree, (summary.pictures, cell.trees[0])
+            title, tree = f"Figure 1: class tree of {METHODS[name].title}, first split", cell.trees[0]
+            yield f"figure1_{slug}", title, 0.55 * tree.max_depth + 0.9, draw_tree, (summary.pictures, tree)
 
 
 def _figure(name: str, title: str, height: float, draw: Callable[..., None], arguments: tuple[Any, ...]) -> Figure:
@@ -107,7 +96,7 @@ def _figure(name: str, title: str, height: float, draw: Callable[..., None], arg
 
 
 def _mark(method: str) -> tuple[str, str]:
-    return SPECIAL.get(method) or MARKS[METHODS[method].paper_name or method]
+    return MARKS.get(method) or MARKS[METHODS[method].paper_name or method]
 
 
 def _draw_ranks(axes: "Axes", test: Any) -> None:
@@ -116,12 +105,10 @@ def _draw_ranks(axes: "Axes", test: Any) -> None:
     best = min(test.mean_ranks.values())
     axes.axvspan(best, best + test.critical_difference, color=SOFT, alpha=0.15, linewidth=0)
     for place, name in enumerate(names):
-        colour, marker = _mark(name)
-        axes.plot([0.8, test.mean_ranks[name]], [place, place], color=SOFT, alpha=0.4, linewidth=1)
-        axes.plot(test.mean_ranks[name], place, marker=marker, color=colour, markersize=9)
-        axes.annotate(
-            f"{test.mean_ranks[name]:.2f}", (test.mean_ranks[name], place), (9, -4), textcoords="offset points"
-        )
+        (colour, marker), rank = _mark(name), test.mean_ranks[name]
+        axes.plot([0.8, rank], [place, place], color=SOFT, alpha=0.4, linewidth=1)
+        axes.plot(rank, place, marker=marker, color=colour, markersize=9)
+        axes.annotate(f"{rank:.2f}", (rank, place), (9, -4), textcoords="offset points")
     axes.set_yticks(range(len(names)), [METHODS[m].title for m in names])
     axes.set(xlim=(0.8, len(names) + 0.3), ylim=(-0.6, len(names) - 0.4))
     axes.set_xlabel("mean rank (band: level with the best)", fontsize=10)
@@ -166,9 +153,8 @@ def _draw_curves(axes: "Axes", summary: Summary, measure: str) -> None:
         if METHODS[name].comparison == PAPER or METHODS[name].estimator is MarginTreeClassifier:
             points = {n: costs[measure] for n, costs in sorted(curve.items()) if measure in costs}
             values += points.values()
-            colour, marker = _mark(name)
-            label = METHODS[name].title
-            axes.plot(list(points), list(points.values()), color=colour, marker=marker, markersize=4, label=label)
+            (colour, marker), label = _mark(name), METHODS[name].title
+            axes.plot([*points], [*points.values()], color=colour, marker=marker, markersize=4, label=label)
     axes.set_yscale("log")
     axes.set(xlabel="number of classes")
     _plain_log_ticks(axes.yaxis, values)
@@ -205,11 +191,9 @@ def draw_tree(axes: "Axes", pictures: Mapping[str, Any], tree: ClassTree) -> Non
     for leaf in leaves:
         k, left, top = int(tree.leaf_class[leaf]), x[leaf] - 0.38, y[leaf]
         grey = np.frombuffer(base64.b64decode(pictures["pictures"][k]), np.uint8)
-        extent = (left, left + 0.76, top - 0.72, top)
         picture = grey.reshape(pictures["height"], pictures["width"])
-        axes.imshow(
-            picture, cmap="gray", vmin=0, vmax=255, extent=extent, aspect="auto", interpolation="none", zorder=2
-        )
+        shown = axes.imshow(picture, cmap="gray", vmin=0, vmax=255, aspect="auto", interpolation="none", zorder=2)
+        shown.set_extent((left, left + 0.76, top - 0.72, top))
         axes.text(x[leaf], top - 0.76, str(k), ha="center", va="top", fontsize=11)
     axes.set(xlim=(-0.6, len(leaves) - 0.4), ylim=(y.min() - 1.2, 0.3))
     axes.set_axis_off()

@@ -44,14 +44,7 @@ class Job:
 
     @property
     def key(self) -> str:
-        """The job's name in the results file.
-
-        Examples
-        --------
-        >>> from margintree.experiments.job import Job
-        >>> Job("split", "FT", "vowel", "rbf", (("C", 10.0), ("gamma", 1.0)), 0).key
-        'split|FT|vowel|rbf|C=10,gamma=1|0'
-        """
+        """The job's name in the results file."""
         parameters = ",".join(f"{name}={value:g}" for name, value in self.parameters)
         number = "" if self.number is None else str(self.number)
         return "|".join([self.kind, self.method, self.data_set, self.kernel, parameters, number])

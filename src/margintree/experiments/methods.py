@@ -4,13 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from margintree.estimators.conditional_probability_tree import ConditionalProbabilityTreeClassifier
-from margintree.estimators.decision_dag import DecisionDAGClassifier
-from margintree.estimators.filter_tree import FilterTreeClassifier
-from margintree.estimators.label_tree import LabelTreeClassifier
-from margintree.estimators.margin_tree import MarginTreeClassifier
-from margintree.estimators.one_vs_one import OneVsOneSVC
-from margintree.estimators.one_vs_rest import OneVsRestSVC
+import margintree as mt
 from margintree.splits import RelaxationSplit
 
 # The two comparisons, each with a table of its own: as the paper runs its methods, and as a user would; and methods
@@ -46,7 +40,7 @@ def _algorithm_1(name: str, rounding: str, comparison: str = PAPER, **given: Any
     """Return Algorithm 1 of the paper with a way to round the relaxation."""
     split = RelaxationSplit(oracle="linf", mkl="simplemkl", rounding=rounding)
     parameters = {"split": split, "fit_intercept": False, "walk": "greedy", "calibration_folds": 0, "prune": 0.0}
-    return Method(name, MarginTreeClassifier, comparison, "MSM", parameters, **given)
+    return Method(name, mt.MarginTreeClassifier, comparison, "MSM", parameters, **given)
 
 
 def _without_bias(paper_name: str, estimator: type, **parameters: Any) -> Method:
@@ -57,16 +51,16 @@ def _without_bias(paper_name: str, estimator: type, **parameters: Any) -> Method
 _ALL = (
     _algorithm_1("MSM (paper)", "kruskal", tunes_balance=True),
     _algorithm_1("MSM (balanced cut)", "balanced_kruskal", tuned_with="MSM (paper)"),
-    _without_bias("I-BWG", LabelTreeClassifier, joint=False),
-    _without_bias("J-BWG", LabelTreeClassifier, joint=True),
-    _without_bias("FT", FilterTreeClassifier),
-    _without_bias("CPT", ConditionalProbabilityTreeClassifier, node="svm"),
-    _without_bias("1vs1", OneVsOneSVC),
-    _without_bias("1vsR", OneVsRestSVC),
-    Method("MSM (ours)", MarginTreeClassifier, USERS, tunes_balance=True),
-    Method("1vs1", OneVsOneSVC, USERS),
-    Method("1vsR", OneVsRestSVC, USERS),
-    Method("DDAG", DecisionDAGClassifier, USERS, tuned_with="1vs1"),
+    _without_bias("I-BWG", mt.LabelTreeClassifier, joint=False),
+    _without_bias("J-BWG", mt.LabelTreeClassifier, joint=True),
+    _without_bias("FT", mt.FilterTreeClassifier),
+    _without_bias("CPT", mt.ConditionalProbabilityTreeClassifier, node="svm"),
+    _without_bias("1vs1", mt.OneVsOneSVC),
+    _without_bias("1vsR", mt.OneVsRestSVC),
+    Method("MSM (ours)", mt.MarginTreeClassifier, USERS, tunes_balance=True),
+    Method("1vs1", mt.OneVsOneSVC, USERS),
+    Method("1vsR", mt.OneVsRestSVC, USERS),
+    Method("DDAG", mt.DecisionDAGClassifier, USERS, tuned_with="1vs1"),
     _algorithm_1("MSM (heaviest plane)", "heaviest_plane", READING, tunes_balance=True),
 )
 

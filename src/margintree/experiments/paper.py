@@ -59,16 +59,7 @@ SETTINGS = tuple(_ACCURACY)
 
 
 def accuracy(method: str, data_set: str, kernel: str) -> tuple[float, float] | None:
-    """Return mean and standard deviation of Table 2, or None where the paper has no figure.
-
-    Examples
-    --------
-    >>> from margintree.experiments import paper
-    >>> paper.accuracy("MSM", "vowel", "rbf")
-    (91.42, 0.33)
-    >>> paper.accuracy("J-BWG", "vowel", "rbf") is None
-    True
-    """
+    """Return mean and standard deviation of Table 2, or None where the paper has no figure."""
     entry = _ACCURACY.get((data_set, kernel), {}).get(method)
     if entry is None:
         return None
@@ -77,13 +68,6 @@ def accuracy(method: str, data_set: str, kernel: str) -> tuple[float, float] | N
 
 
 def seconds(method: str, data_set: str, kernel: str) -> float | None:
-    """Return the prediction time of Table 3, or None where the paper has no figure.
-
-    Examples
-    --------
-    >>> from margintree.experiments import paper
-    >>> paper.seconds("1vs1", "sector", "linear")
-    181326.21
-    """
+    """Return the prediction time of Table 3, or None where the paper has no figure."""
     entry = _SECONDS.get((data_set, kernel), {}).get(method)
     return None if entry is None else float(entry)

@@ -4,7 +4,7 @@ A method is tuned once per set and kernel; then it is run on the random splits w
 """
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from margintree.experiments.job import CURVE, PICTURES, SPLIT, TIME, TUNE, Job
 from margintree.experiments.methods import METHODS, READING
@@ -12,24 +12,6 @@ from margintree.experiments.protocol import Protocol
 from margintree.experiments.readings import READINGS
 from margintree.experiments.results import Row
 from margintree.experiments.tuning import Parameters
-
-
-@dataclass(frozen=True)
-class Cell:
-    """A method on a set with a kernel: one cell of Table 2, or of a reading of the paper."""
-
-    method: str
-    data_set: str
-    kernel: str
-
-    def job(self, kind: str, parameters: Parameters = (), number: int | None = None) -> Job:
-        """Return a job of this cell."""
-        return Job(kind, self.method, self.data_set, self.kernel, parameters, number)
-
-    @property
-    def tuning(self) -> Job:
-        """The job that tunes it, or the method whose parameters it takes."""
-        return Job(TUNE, METHODS[self.method].tuned_with or self.method, self.data_set, self.kernel)
 
 
 @dataclass(frozen=True)
@@ -41,14 +23,14 @@ class Plan:
     data_sets: tuple[str, ...]
 
     @property
-    def cells(self) -> list[Cell]:
-        """The cells that are run: those of Table 2, then those of the readings."""
+    def cells(self) -> list[Job]:
+        """The cells that are run, each by one of its jobs: those of Table 2, then those of the readings."""
         usual = [name for name in self.methods if METHODS[name].comparison != READING]
         places = [(s, s, kernel, usual) for s, kernel in self.protocol.settings]
         readings = [READINGS[name] for name in self.protocol.readings]
         places += [(r.data_set, r.name, r.kernel, [m for m in r.methods if m in self.methods]) for r in readings]
         return [
-            Cell(method, name, kernel)
+            Job(SPLIT, method, name, kernel)
             for data_set, name, kernel, methods in places
             for method in methods
             if data_set in self.data_sets and kernel in METHODS[method].kernels
@@ -57,35 +39,37 @@ class Plan:
     def next_jobs(self, done: Mapping[str, Row], failed: Collection[str] = ()) -> list[Job]:
         """Return the jobs that can be done now, setting by setting.
 
-        Parameters
-        ----------
-        done : dict
-            Rows of done jobs by their keys.
-        failed : collection of str
-            Keys of jobs that failed in this run, which go without a result.
+        ``done`` has the rows of done jobs by their keys, ``failed`` the keys of jobs that go without a result.
         """
-        jobs = [Job(PICTURES, "", *self.protocol.digits_setting)] if self._has_pictures else []
+        jobs = self._pictures
         for cell in self.cells:
-            tuned = done.get(cell.tuning.key)
-            jobs += [cell.tuning] if tuned is None else self._tuned_jobs(cell, tuple(tuned["best"].items()))
+            tuned = done.get(tuning_of(cell).key)
+            jobs += [tuning_of(cell)] if tuned is None else self._tuned_jobs(cell, tuple(tuned["best"].items()))
         return [job for job in dict.fromkeys(jobs) if job.key not in done and job.key not in failed]
 
     @property
     def n_jobs(self) -> int:
         """The number of all jobs."""
-        tunings = {cell.tuning for cell in self.cells}
-        return len(tunings) + sum(len(self._tuned_jobs(cell, ())) for cell in self.cells) + self._has_pictures
+        tuned = [job for cell in self.cells for job in self._tuned_jobs(cell, ())]
+        return len(set(map(tuning_of, self.cells))) + len(tuned) + len(self._pictures)
 
     @property
-    def _has_pictures(self) -> bool:
-        return self.protocol.digits_setting[0] in self.data_sets
+    def _pictures(self) -> list[Job]:
+        setting = self.protocol.digits_setting
+        return [Job(PICTURES, "", *setting)] if setting[0] in self.data_sets else []
 
-    def _tuned_jobs(self, cell: Cell, parameters: Parameters) -> list[Job]:
-        jobs = [cell.job(SPLIT, parameters, number) for number in range(self.protocol.n_splits)]
-        jobs += [] if cell.data_set in READINGS else [cell.job(TIME, parameters)]
+    def _tuned_jobs(self, cell: Job, parameters: Parameters) -> list[Job]:
+        tuned = replace(cell, parameters=parameters)
+        jobs = [replace(tuned, number=number) for number in range(self.protocol.n_splits)]
+        jobs += [] if cell.data_set in READINGS else [replace(tuned, kind=TIME)]
         if (cell.data_set, cell.kernel) == self.protocol.curve_setting:
-            jobs += [cell.job(CURVE, parameters, n) for n in self.protocol.curve_classes]
+            jobs += [replace(tuned, kind=CURVE, number=n) for n in self.protocol.curve_classes]
         return jobs
+
+
+def tuning_of(cell: Job) -> Job:
+    """Return the job that tunes a cell, or the method whose parameters it takes."""
+    return replace(cell, kind=TUNE, method=METHODS[cell.method].tuned_with or cell.method)
 
 
 def chosen_plan(protocol: Protocol, only_methods: Collection[str] = (), only_sets: Collection[str] = ()) -> Plan:

@@ -34,26 +34,12 @@ class Protocol:
 
     @property
     def fingerprint(self) -> str:
-        """A short digest of all rules; results of different rules must not share a file.
-
-        Examples
-        --------
-        >>> from margintree.experiments.protocol import FULL, QUICK
-        >>> FULL.fingerprint == QUICK.fingerprint
-        False
-        """
+        """A short digest of all rules; results of different rules must not share a file."""
         rules = json.dumps(asdict(self), sort_keys=True)
         return hashlib.sha256(rules.encode()).hexdigest()[:16]
 
     def folds(self, data_set: str) -> int:
-        """Return the number of folds for a data set.
-
-        Examples
-        --------
-        >>> from margintree.experiments.protocol import FULL
-        >>> FULL.folds("vowel"), FULL.folds("sector")
-        (5, 3)
-        """
+        """Return the number of folds for a data set."""
         return min(3, self.n_folds) if data_set in self.few_rows else self.n_folds
 
 

@@ -47,16 +47,7 @@ class Comparison:
 
 
 def compare(ones: Sequence[float], others: Sequence[float]) -> Comparison:
-    """Compare two methods by values of the same settings.
-
-    Examples
-    --------
-    >>> from margintree.experiments.ranks import compare
-    >>> compare([9.0, 8.0, 7.0, 9.0, 6.0, 5.0, 8.0], [8.5, 7.0, 5.5, 7.0, 3.5, 2.0, 4.5]).winner
-    1
-    >>> compare([9.0, 8.0], [8.5, 7.0]).winner
-    0
-    """
+    """Compare two methods by values of the same settings."""
     difference = np.round(np.subtract(ones, others), DECIMALS)
     p_value = _p_value(tuple(difference.tolist())) if difference.any() else 1.0
     return Comparison(int((difference > 0).sum()), float(difference.mean()), p_value)
@@ -68,28 +59,13 @@ def _p_value(differences: tuple[float, ...]) -> float:
 
 
 def ranks(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the rank of each method, 1 for the highest value.
-
-    Examples
-    --------
-    >>> from margintree.experiments.ranks import ranks
-    >>> ranks({"a": 90.0, "b": 95.0, "c": 90.0})
-    {'a': 2.5, 'b': 1.0, 'c': 2.5}
-    """
+    """Return the rank of each method, 1 for the highest value."""
     found = rankdata([-round(value, DECIMALS) for value in values.values()])
     return dict(zip(values, found.tolist(), strict=True))
 
 
 def rank_test(rows: Sequence[Mapping[str, float]]) -> RankTest | None:
-    """Return the tests over the methods that have a value in every row; None with fewer than three of either.
-
-    Examples
-    --------
-    >>> from margintree.experiments.ranks import rank_test
-    >>> test = rank_test([{"a": 9.0, "b": 8.0, "c": 7.0}] * 10)
-    >>> test.mean_ranks, round(test.critical_difference, 2)
-    ({'a': 1.0, 'b': 2.0, 'c': 3.0}, 1.05)
-    """
+    """Return the tests over the methods that have a value in every row; None with fewer than three of either."""
     methods = [name for name in rows[0] if all(name in row for row in rows)] if rows else []
     k, n = len(methods), len(rows)
     if k < 3 or n < 3:

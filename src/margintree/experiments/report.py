@@ -7,7 +7,6 @@ from margintree.experiments.claims import all_claims, answer
 from margintree.experiments.figures import Figure, all_figures
 from margintree.experiments.page import page
 from margintree.experiments.paper import SETTINGS
-from margintree.experiments.render import claim_to_markdown, to_markdown
 from margintree.experiments.results import Results
 from margintree.experiments.summary import Summary
 from margintree.experiments.tables import all_tables
@@ -65,12 +64,12 @@ class Report:
             left = [figure for figure in left if figure not in figures]
             shown = "\n".join(f"![{figure.title}](figures/{figure.name}.svg)" for figure in figures)
             parts = [introduction, self.answer, shown] if title == "" else [shown]
-            parts += [to_markdown(table) for table in self.tables if names and table.name.startswith(names) and title]
+            parts += [table.to_markdown() for table in self.tables if names and table.name.startswith(names) and title]
             if title == "Setting by setting" and shown:
                 is_paper = set(self.summary.settings) & set(SETTINGS)
                 parts.insert(0, f"{NOTE}; grey circles are the paper's figures." if is_paper else f"{NOTE}.")
             if title == "The paper's claims":
-                parts = [claim_to_markdown(claim) for claim in self.claims]
+                parts = [claim.to_markdown() for claim in self.claims]
             if any(parts):
                 found[title] = "\n\n".join(filter(None, parts))
         return found

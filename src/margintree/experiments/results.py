@@ -6,11 +6,11 @@ next job is taken on, so that a kill loses at most the jobs that were running. A
 file is opened again; where the disk is full, the torn part is taken back at once.
 """
 
-import contextlib
 import hashlib
 import json
 import os
 import platform
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from typing import IO, Any
 from uuid import uuid4
 
 from margintree.experiments.protocol import Protocol
-from margintree.storage import sync_directory
+from margintree.storage import fcntl, lock, sync_directory
 
 Row = dict[str, Any]
 
@@ -52,22 +52,11 @@ class ResultsError(RuntimeError):
 
 
 class Results:
-    """The rows of a results file, read.
-
-    Examples
-    --------
-    >>> from margintree.experiments.results import Results
-    >>> rows = [{"kind": "split", "key": "a", "status": "failed"}, {"kind": "split", "key": "a", "status": "done"}]
-    >>> results = Results(rows)
-    >>> results.done["a"]["status"], results.failed
-    ('done', {})
-    """
+    """The rows of a results file, read."""
 
     def __init__(self, rows: list[Row]) -> None:
         self.protocol: Row = {}
-        self.runs: dict[str, Row] = {}
-        self.done: dict[str, Row] = {}
-        self.failed: dict[str, Row] = {}
+        self.runs, self.done, self.failed = {}, {}, {}  # type: dict[str, Row], dict[str, Row], dict[str, Row]
         for row in rows:
             self.add(row)
 
@@ -119,10 +108,8 @@ class ResultsFile:
             os.fsync(self._file.fileno())
         except OSError as error:
             self._file.truncate(self._good_end)
-            raise ResultsError(
-                f"Could not write to {self.path}: {error.strerror}. What was there before is kept. Make room for it "
-                "and run the same command again: it goes on from there."
-            ) from error
+            advice = "What was there before is kept. Make room and run the same command again: it goes on from there."
+            raise ResultsError(f"Could not write to {self.path}: {error.strerror}. {advice}") from error
         self._good_end += len(line)
         self.results.add(row)
 
@@ -133,7 +120,9 @@ def opened_results(path: Path, protocol: Protocol) -> Iterator[ResultsFile]:
     path.parent.mkdir(parents=True, exist_ok=True)
     first = {"kind": "protocol", "name": protocol.name, "fingerprint": protocol.fingerprint, "code": code_hash()}
     with path.open("ab", buffering=0) as file:
-        _lock(file, path)
+        # Windows has no such lock and does without.
+        if fcntl is not None and not lock(file.fileno()):
+            raise ResultsError(f"Another run is writing to {path}. Wait for it, or give another --output.")
         rows, good_end = _whole_lines(path)
         if rows:
             _refuse_others(rows[0], first, path)
@@ -148,13 +137,12 @@ def opened_results(path: Path, protocol: Protocol) -> Iterator[ResultsFile]:
 def _refuse_others(first: Row, ours: Row, path: Path) -> None:
     if first.get("kind") != "protocol":
         raise ResultsError(f"{path} is not a results file: its first line names no protocol. Give another --output.")
+    theirs, this = (f"{row['name']!r} ({row['fingerprint']}), code {row.get('code')}" for row in (first, ours))
     for name, what in (("fingerprint", "protocol"), ("code", "code")):
         if first.get(name) != ours[name]:
             raise ResultsError(
-                f"{path} holds results of the protocol {first['name']!r} ({first['fingerprint']}), code "
-                f"{first.get('code', 'unknown')}; this run has {ours['name']!r} ({ours['fingerprint']}), code "
-                f"{ours['code']}. Results of another {what} do not mix with these. Give another --output, or delete "
-                "the file."
+                f"{path} holds results of the protocol {theirs}; this run has {this}. Results of another {what} do not "
+                "mix with these. Give another --output, or delete the file."
             )
 
 
@@ -181,9 +169,8 @@ def _versions() -> dict[str, str]:
 def facts_of_this_run() -> Row:
     """Return date, versions and machine."""
     info = Path("/proc/cpuinfo")
-    lines = info.read_text().splitlines() if info.exists() else []
-    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
-    processor = names[0] if names else platform.processor() or "unknown processor"
+    name = re.search(r"^model name\s*: (.*)$", info.read_text() if info.exists() else "", re.MULTILINE)
+    processor = name[1] if name else platform.processor() or "unknown processor"
     machine = f"{processor}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
     return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "versions": _versions(), "machine": machine}
 
@@ -218,14 +205,3 @@ def _is_of(value: Any, kind: Any) -> bool:
     if kind is TEXTS:
         return isinstance(value, list) and all(isinstance(text, str) for text in value)
     return isinstance(value, kind) and (kind is not int or abs(value) < 2**31)
-
-
-def _lock(file: IO[bytes], path: Path) -> None:
-    """Keep a second run from writing to the same file. Windows has no such lock and does without."""
-    with contextlib.suppress(ImportError):
-        import fcntl
-
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise ResultsError(f"Another run is writing to {path}. Wait for it, or give another --output.") from error

@@ -26,27 +26,16 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class CellSummary:
-    """A method on a set with a kernel.
+    """A method on a set with a kernel; ``costs`` has for each measure what one prediction costs."""
 
-    Accuracies are in %, ``costs`` has for each measure what one prediction costs, ``trees`` one tree per split.
-    """
-
-    accuracies: tuple[float, ...]
+    accuracies: tuple[float, ...]  # in %, one per split
+    mean: float
+    deviation: float
     fit_seconds: float
     costs: dict[str, float]
     parameters: dict[str, float]
-    trees: tuple[ClassTree, ...]
+    trees: tuple[ClassTree, ...]  # one per split
     facts: Row
-
-    @property
-    def mean(self) -> float:
-        """Mean accuracy over the splits."""
-        return fmean(self.accuracies)
-
-    @property
-    def deviation(self) -> float:
-        """Standard deviation of the accuracy over the splits."""
-        return stdev(self.accuracies) if len(self.accuracies) > 1 else 0.0
 
 
 class Summary:
@@ -97,8 +86,11 @@ class Summary:
 
 def _cell(rows: list[Row], time: Row | None) -> CellSummary:
     rows.sort(key=lambda row: row["number"])
+    accuracies = tuple(row["accuracy"] for row in rows)
     return CellSummary(
-        tuple(row["accuracy"] for row in rows),
+        accuracies,
+        fmean(accuracies),
+        stdev(accuracies) if len(accuracies) > 1 else 0.0,
         fmean(row["fit_seconds"] for row in rows),
         _costs(fmean(row["evaluations"] for row in rows), time),
         rows[0]["parameters"],
@@ -122,14 +114,7 @@ def set_title(data_set: str) -> str:
 
 
 def setting_title(setting: Setting) -> str:
-    """Return set and kernel as the paper writes them.
-
-    Examples
-    --------
-    >>> from margintree.experiments.summary import setting_title
-    >>> setting_title(("usps", "rbf"))
-    'usps, Gaussian'
-    """
+    """Return set and kernel as the paper writes them."""
     return f"{set_title(setting[0])}, {KERNEL_TITLES[setting[1]]}"
 
 

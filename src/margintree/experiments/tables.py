@@ -1,7 +1,11 @@
-"""Tables 1 to 3 with ours beside the paper's, and those that the paper leaves out, as plain data."""
+"""Tables 1 to 3 with ours beside the paper's, and those that the paper leaves out; as data, Markdown, or printed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
 
 from margintree.datasets import DATA_SETS
 from margintree.experiments import paper
@@ -37,6 +41,15 @@ class Entry:
     is_best: bool = False
     paper_text: str = ""
 
+    def to_markdown(self) -> str:
+        text = self.text.replace("|", "\\|")
+        text = f"**{text}**" if self.is_best else text
+        return f"{text} ({self.paper_text})" if self.paper_text else text
+
+    def to_rich(self) -> Text:
+        text = Text(self.text, style="bold" if self.is_best else "")
+        return text.append(f"\n{self.paper_text}", style="dim") if self.paper_text else text
+
 
 @dataclass(frozen=True)
 class Table:
@@ -50,22 +63,44 @@ class Table:
     n_labels: int = 2
     is_text: bool = False
 
+    def to_markdown(self) -> str:
+        """Return the table in Markdown; the paper's figures stand in parentheses behind ours."""
+        align = ["---" if k < self.n_labels or self.is_text else "--:" for k in range(len(self.columns))]
+        rows = [self.columns, *([entry.to_markdown() for entry in row] for row in self.rows)]
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        lines.insert(1, f"|{'|'.join(align)}|")
+        return "\n".join([f"### {self.title}", "", *(f"{note}\n" for note in self.notes), *lines])
+
+    def print(self, console: Console) -> None:
+        """Print the table with the methods as rows, in parts where it is too wide; the paper's figures are dim."""
+        console.print(Text(f"\n{self.title}", style="bold"))
+        first = max(len(name) for name in self.columns[self.n_labels :]) + 4
+        width = max([12, *(len(e.text) + 3 for row in self.rows for e in row)])
+        step = max(1, (console.width - first) // width)
+        for start in range(0, len(self.rows), step):
+            rows = self.rows[start : start + step]
+            shown = RichTable("", show_lines=False)
+            for row in rows:
+                shown.add_column("\n".join(entry.text for entry in row[: self.n_labels]), justify="right")
+            for k in range(self.n_labels, len(self.columns)):
+                shown.add_row(self.columns[k], *(row[k].to_rich() for row in rows))
+            console.print(shown)
+        for note in self.notes:
+            console.print(Text(note, style="dim"))
+
 
 def all_tables(summary: Summary) -> list[Table]:
     """Return the tables for which there are results, in the order of the report."""
     if not summary.cells:
         return []
-    tables = [
-        t for c in (PAPER, USERS) if summary.methods(c) for t in (accuracy_table(summary, c), rank_table(summary, c))
-    ]
+    comparisons = [c for c in (PAPER, USERS) if summary.methods(c)]
+    tables = [table for c in comparisons for table in (accuracy_table(summary, c), rank_table(summary, c))]
     tables += [cost_table(summary, measure) for measure in MEASURES]
     note = "With the tuned parameters, mean over the splits, one thread, other jobs running beside it."
-    tables.append(
-        _method_table(summary, "fit_seconds", "Seconds to train", lambda c: f"{c.fit_seconds:.3g}", min, (note,))
-    )
+    seconds = _method_table(summary, "fit_seconds", "Seconds to train", _fit_seconds, min, (note,))
     note = "C, the Gaussian kernel's η and MSM's balance β, chosen by cross-validation on the first split."
     chosen = _method_table(summary, "parameters", "Chosen parameters", _parameters, None, (note,))
-    tables += [reading_table(summary), table_1(summary), replace(chosen, is_text=True)]
+    tables += [seconds, reading_table(summary), table_1(summary), replace(chosen, is_text=True)]
     failed = tuple((Entry(row["key"]), Entry(row["error"])) for row in summary.results.failed.values())
     tables.append(Table("failures", "Jobs that failed; the next run tries them again", ("job", "error"), failed))
     return [table for table in tables if table.rows]
@@ -179,6 +214,10 @@ def _method_table(
     if any(entry.paper_text for row in rows for entry in row):
         notes = (*notes, THEIRS)
     return Table(name, title, ("set", "kernel", *titles), tuple(rows), notes)
+
+
+def _fit_seconds(cell: CellSummary) -> str:
+    return f"{cell.fit_seconds:.3g}"
 
 
 def _parameters(cell: CellSummary) -> str:

@@ -42,12 +42,5 @@ def grid(method: str, data_set: str, kernel: str, protocol: Protocol) -> list[Pa
 
 
 def best_points(values: Mapping[Parameters, float], n: int) -> list[Parameters]:
-    """Return the points of highest accuracy; the mapping's order, which is the grid's, breaks ties.
-
-    Examples
-    --------
-    >>> from margintree.experiments.tuning import best_points
-    >>> best_points({(("C", 1.0),): 90.0, (("C", 10.0),): 95.0, (("C", 100.0),): 95.0}, 2)
-    [(('C', 10.0),), (('C', 100.0),)]
-    """
+    """Return the points of highest accuracy; the mapping's order, which is the grid's, breaks ties."""
     return sorted(values, key=lambda point: -values[point])[:n]
