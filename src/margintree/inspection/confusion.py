@@ -75,7 +75,7 @@ class ConfusionByTreeDisplay:
         max_leaves: int | None = MAX_LEAVES,
         ax: Any = None,
     ) -> Self:
-        """Predict rows and draw their confusion.
+        """Predict rows and draw their confusion matrix.
 
         Parameters
         ----------
@@ -83,13 +83,13 @@ class ConfusionByTreeDisplay:
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         class_names : sequence of length n_classes, default=None
-            Names to show. Without them, the labels.
+            Names to show instead of the labels.
         max_depth : int, default=None
             Groups at this depth are collapsed.
         max_leaves : int or None, default=40
-            The largest groups are opened until so many rows and columns are there; the others are collapsed.
+            Expand the largest groups until there are this many rows and columns; collapse the others.
         ax : matplotlib Axes, default=None
-            Where to draw; it is divided between the tree and the matrix.
+            Axes to draw on, divided between the tree and the matrix. None makes a new figure.
 
         Returns
         -------

@@ -19,7 +19,7 @@ def to_networkx(estimator: Any, *, class_names: Names | None = None) -> Any:
     ----------
     estimator : MarginTreeClassifier, another fitted estimator with a tree, a pipeline that ends in one, or ClassTree
     class_names : sequence of length n_classes, default=None
-        Names for the attribute ``label``. Without them, the labels.
+        Names for the attribute ``label``, instead of the labels.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Why a row was given its class: the path, what was given up on it, and who decided in the end."""
+"""Why a row was given its class: the path, the classes given up on it, and what decided in the end."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -12,9 +12,9 @@ LONGEST_GROUP, LONGEST_FEATURE = 44, 24
 
 @dataclass(frozen=True)
 class Contribution:
-    """What one feature adds to a decision value: its weight times its value in the row.
+    """Contribution of a feature to a decision value: its weight times its value in the row.
 
-    Positive contributions speak for the side that was taken, or for the class that is named first.
+    Positive contributions are in favour of the side that was taken, or of the class that is named first.
     """
 
     feature: str
@@ -42,8 +42,8 @@ class PathStep:
     kept, given_up : list
         Labels of the classes on this side, and on the other one.
     features : list of Contribution
-        Those that speak most for the side and most against it, the largest first; empty with kernels other than
-        linear.
+        Those with the largest contributions for and against the side, in decreasing order; empty for kernels
+        other than linear.
     """
 
     node: int
@@ -63,17 +63,17 @@ class PathStep:
 
 @dataclass(frozen=True)
 class Finalist:
-    """A class that was nominated.
+    """A class that the walk nominated.
 
     Attributes
     ----------
     label : object
     path_probability : float or None
-        Of the path to the class. None where no path was followed, or without calibration.
+        Of the path to the class. None if no path was followed, or without calibration.
     score : float or None
-        What the decider makes of the class; the highest wins. With ``decided_by="rest"`` the value of its machine and
-        the path together, with "pairs" the logarithm of its coupled probability and the path, with "paths" that of the
-        path.
+        Score of the decider; the highest wins. With ``decided_by="rest"`` it is the value of the machine of the class
+        plus the weighted path score, with "pairs" the log of the coupled probability plus the weighted path score, with
+        "paths" the log probability of the path.
     probability : float or None
         As ``predict_proba`` has it.
     """
@@ -92,10 +92,10 @@ class Comparison:
     ----------
     winner, loser : object
     log_odds : float
-        How clearly: 0 is a tie.
+        Log odds of the winner; 0 is a tie.
     source : {"machine", "paths", "scores"}
-        The machine of this pair, the difference of the paths where the pair has no machine, or the difference of the
-        scores of the machines against the rest.
+        The machine of this pair, the difference of the path scores if the pair has no machine, or the difference of the
+        scores of the one-vs-rest machines.
     features : list of Contribution
         For the predicted class and its strongest opponent, with linear machines.
     """
@@ -109,7 +109,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Why a row was given its class. Made by ``explain``; ``str()`` is a table, ``plot()`` a picture.
+    """Explanation of a prediction, as returned by ``explain``. ``str()`` gives a table, ``plot()`` a figure.
 
     Attributes
     ----------
@@ -120,10 +120,10 @@ class Explanation:
     walk : {"greedy", "beam", "all"} or None
         How classes were nominated.
     decided_by : {"walk", "paths", "pairs", "rest"}
-        Who had the last word; "walk" is the greedy walk, which ends at one class.
+        What decided; "walk" is the greedy walk, which ends at one class.
     is_path_followed : bool
-        False where machines against the rest rank all classes and no path counts. The path to the predicted class is
-        shown all the same.
+        False if one-vs-rest machines rank all classes and the path has no weight. The path to the predicted class is
+        shown anyway.
     n_trees : int
         Trees whose path scores are averaged. The path is that of the first.
     path : list of PathStep
@@ -131,11 +131,11 @@ class Explanation:
     finalists : list of Finalist
         The best first.
     n_finalists : int
-        How many there were, if not all are listed.
+        Number of all finalists, of which some may not be listed.
     comparisons : list of Comparison
         Between finalists, in the order in which they were made.
     class_names : dict
-        Names that table and picture show instead of labels.
+        Names that table and figure show instead of the labels.
 
     Examples
     --------
@@ -163,22 +163,22 @@ class Explanation:
     class_names: dict[Any, str] = field(default_factory=dict, repr=False)
 
     def name(self, label: Any) -> str:
-        """Return what a class is called in the table and in the picture, in one line."""
+        """Return the name of a class in the table and in the figure, in one line."""
         return self.class_names.get(label) or one_line(label)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as lists and dictionaries that JSON can hold; numbers that are not finite are None."""
+        """Return everything as JSON-serialisable lists and dictionaries; numbers that are not finite are None."""
         plain: dict[str, Any] = _plain(asdict(replace(self, class_names={})))
         del plain["class_names"]
         return plain
 
     def plot(self, *, axes: Any = None) -> Any:
-        """Draw the path, the finalists, and the features that spoke for and against the prediction.
+        """Draw the path, the finalists, and the features for and against the prediction.
 
         Parameters
         ----------
         axes : sequence of matplotlib Axes, default=None
-            Where to draw the path, the finalists (not of the greedy walk), and the features (linear kernel).
+            Axes for the path, the finalists (not with the greedy walk), and the features (linear kernel).
 
         Returns
         -------
@@ -208,7 +208,7 @@ class Explanation:
         return f"prediction: {self.name(self.prediction)}{probability}"
 
     def decision_title(self) -> str:
-        """Return who decided between the finalists."""
+        """Return what decided between the finalists."""
         if self.n_finalists == 1 and self.decided_by != "walk":
             return "one finalist, nothing to decide"
         number = f"{self.n_finalists:,} finalists"
@@ -221,7 +221,7 @@ class Explanation:
 
     def _path_title(self) -> str:
         if not self.is_path_followed:
-            return "path to the predicted class (not followed: machines against the rest rank all classes)"
+            return "path to the predicted class (not followed: one-vs-rest machines rank all classes)"
         return "path" if self.n_trees == 1 else f"path in the first of {self.n_trees} trees"
 
     def _path_table(self) -> list[str]:

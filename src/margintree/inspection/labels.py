@@ -1,4 +1,4 @@
-"""Labels as text: whatever a label holds, it is shown and not acted upon.
+"""Labels as text: whatever a label contains, it is shown and not interpreted.
 
 Control characters, among them those that turn the direction of what follows, are spelled out; dollar signs do not start
 a formula of matplotlib's; whoever writes DOT, HTML or SVG escapes what has a meaning there.

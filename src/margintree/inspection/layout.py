@@ -18,7 +18,7 @@ Array = npt.NDArray[np.float64]
 
 
 def pyplot(what: str) -> Any:
-    """Return ``matplotlib.pyplot``, or tell how to get it."""
+    """Return ``matplotlib.pyplot``, or say how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:

@@ -50,14 +50,14 @@ def export_html(
     path : str or path-like
         The file is written completely or not at all.
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
-        Rows to look at, best those of a test set. A Pipeline gets them as its ``predict`` does. All of them count in
-        accuracies; the paths of up to 1,000 of them, evenly spaced, are part of the page.
+        Rows to look at, best those of a test set. They are passed to a pipeline as in ``predict``. All of them count in
+        accuracies; the page contains the paths of up to 1,000 of them, evenly spaced.
     y : array-like of shape (n_samples,), default=None
         Labels of ``X``.
     feature_names : array-like of shape (n_features,), default=None
-        None takes the names that the Pipeline or the estimator knows, else ``x0``, ``x1`` and so on.
+        None takes the names that the pipeline or the estimator knows, else x0, x1 and so on.
     class_names : sequence of length n_classes, default=None
-        Names to show. Without them, the labels.
+        Names to show instead of the labels.
 
     Raises
     ------

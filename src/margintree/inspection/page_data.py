@@ -1,4 +1,4 @@
-"""What the page says of a tree: its shape, the records of its nodes, and the features with the largest weights."""
+"""Data of the page about a tree: its shape, the records of its nodes, and the features with the largest weights."""
 
 from importlib.metadata import version
 from typing import Any
@@ -25,7 +25,7 @@ SHOWN_PARAMETERS = ("kernel", "C", "walk")
 
 
 def tree_data(estimator: Any, feature_names: Any, class_names: Names | None) -> dict[str, Any]:
-    """Return what is known without rows, ready for JSON.
+    """Return the data that need no rows, ready for JSON.
 
     ``leaves`` is the class at each node in preorder, -1 at internal ones, which fixes the tree; ``nodes`` has a list
     per fact, one entry per internal node in preorder.

@@ -1,4 +1,4 @@
-"""What the page says of rows: the path of each, the sides that the nodes choose, and the confusion matrix."""
+"""Data of the page about rows: their paths, the sides that the nodes choose, and the confusion matrix."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ Index = npt.NDArray[np.int64]
 
 
 def row_data(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
-    """Return what rows add to the page, ready for JSON; nothing without rows.
+    """Return the data about rows, ready for JSON.
 
     ``rows`` holds the paths of some rows, one after the other: as many values as the predicted leaf is deep. ``sides``
     counts, for each internal node, the rows of classes below it by their true side and the side that the machine

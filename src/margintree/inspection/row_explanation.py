@@ -38,19 +38,18 @@ def explain(
     Parameters
     ----------
     estimator : MarginTreeClassifier
-        Fitted, or a pipeline that ends in one. Other estimators with a tree of support vector machines can be
-        explained, too.
+        Fitted, or a pipeline that ends in one. Other estimators with a tree of support vector machines work as well.
     row : array-like of shape (n_features,) or (1, n_features), sparse row, or data frame of one row
-        As for ``predict``. Of a pipeline that starts with text, a str.
+        As for ``predict``; a str for a pipeline that starts with text.
     feature_names : sequence, or object with ``get_feature_names_out``, default=None
-        Names of the features, such as those of a vectorizer. Without them, those of the pipeline's earlier steps,
-        ``feature_names_in_``, or numbers.
+        Names of the features, or the vectorizer that has them. None takes those of the earlier steps of a pipeline,
+        ``feature_names_in_``, or x0, x1 and so on.
     class_names : sequence of length n_classes, default=None
-        Names that the table and the picture show instead of the labels.
+        Names that the table and the figure show instead of the labels.
     n_features : int, default=5
-        How many features to list for each side (linear kernel).
+        Number of features to list for each side (linear kernel).
     n_listed : int, default=10
-        How many finalists to list.
+        Number of finalists to list.
 
     Returns
     -------
@@ -89,7 +88,7 @@ def explain(
 
 
 def one_row(row: Any) -> Any:
-    """Return a row as a matrix of one row, or tell that there are several."""
+    """Return a row as a matrix of one row; refuse several."""
     if hasattr(row, "to_frame") and hasattr(row, "index") and getattr(row, "ndim", 2) == 1:
         # A row of a pandas frame: its index has the names of the features.
         row = row.to_frame().T
@@ -105,7 +104,7 @@ def one_row(row: Any) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """One row of a fitted model, and what its machines make of it."""
+    """One row and the values of the machines of a fitted model for it."""
 
     estimator: Any
     tree: ClassTree
@@ -251,7 +250,7 @@ class _Decision:
         return classes[0, found], scores[0, found]
 
     def _decided(self, classes: npt.NDArray[np.int64], path_scores: Array) -> Array:
-        """Return what the decider makes of the finalists."""
+        """Return the scores of the finalists by the decider."""
         rows, forest = self.row.compiled
         scores = path_scores[None].copy()
         compiled.ranking.decided(rows, self.ranker.decider.arrays(forest), np.ascontiguousarray(classes[None]), scores)

@@ -1,4 +1,4 @@
-"""How much a class tree has in common with a reference hierarchy over the same classes.
+"""How similar a class tree is to a reference hierarchy over the same classes.
 
 Two measures, neither of which asks the trees to be binary. The *cophenetic correlation* is Pearson's correlation of the
 distances of pairs of classes in both trees, where the distance of two classes is the base-2 logarithm of the size of
@@ -26,20 +26,20 @@ Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TaxonomyComparison:
-    """What two hierarchies over the same classes have in common.
+    """Similarity of two hierarchies over the same classes.
 
     Attributes
     ----------
     cophenetic_correlation : float
-        Between -1 and 1; 1 where all distances are the same up to scale, about 0 for unrelated trees. NaN where all
-        pairs have the same distance in one of the trees.
+        Between -1 and 1; 1 if all distances agree up to scale, about 0 for unrelated trees. NaN if all pairs have the
+        same distance in one of the trees.
     triplet_agreement : float
-        Part of the triplets that the reference resolves and the tree resolves alike; 1 for the same tree, about 1/3 for
-        a random binary one. NaN where the reference resolves none.
+        Share of the triplets resolved by the reference that the tree resolves in the same way; 1 for the same tree,
+        about 1/3 for a random binary one. NaN if the reference resolves none.
     n_pairs, n_triplets : int
-        Pairs and (resolved) triplets behind these figures.
+        Number of pairs and of resolved triplets.
     is_exact : bool
-        Whether these are all pairs and triplets, and not samples.
+        Whether these are all pairs and triplets, not samples.
 
     Examples
     --------
@@ -73,12 +73,11 @@ def compare_taxonomies(
         Nodes may have any number of children. Leaves are the labels of the estimator, or ``class_names``; those of a
         ``ClassTree`` number the classes. See also ``nested_from_paths``.
     class_names : sequence of length n_classes, default=None
-        What the leaves of both are called, where a ClassTree is given, or the names of the reference differ from the
-        labels.
+        Names of the leaves, if a ClassTree is given or the names in the reference differ from the labels.
     n_samples : int, default=200_000
-        Up to so many pairs and triplets all are taken; beyond, so many are drawn.
+        Number of pairs and triplets beyond which a random sample of this size is used.
     random_state : int or None, default=0
-        Seed of the samples.
+        Controls the samples.
 
     Returns
     -------

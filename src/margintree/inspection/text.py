@@ -27,7 +27,7 @@ def export_text(
     ----------
     estimator : MarginTreeClassifier, another fitted estimator with a tree, a pipeline that ends in one, or ClassTree
     class_names : sequence of length n_classes, default=None
-        Names to show. Without them, the labels.
+        Names to show instead of the labels.
     max_depth : int, default=None
         Groups at this depth are collapsed.
     decimals : int, default=3
@@ -35,7 +35,7 @@ def export_text(
     show_rows : bool, default=False
         Show how many rows the classes of each node have.
     X, y : array-like, default=None
-        Rows and labels. With them, each node shows the rows that take the wrong side there.
+        Rows and labels. Each node then shows how many rows take the wrong side there.
 
     Returns
     -------
@@ -98,15 +98,15 @@ def export_graphviz(
     ----------
     estimator : MarginTreeClassifier, another fitted estimator with a tree, a pipeline that ends in one, or ClassTree
     class_names : sequence of length n_classes, default=None
-        Names to show. Without them, the labels.
+        Names to show instead of the labels.
     max_depth : int, default=None
         Groups at this depth are collapsed.
     max_leaves : int, default=None
-        Open the largest groups until so many ends are there, and collapse the others.
+        Expand the largest groups until there are this many, and collapse the others.
     rotate : bool, default=True
         Draw from left to right instead of from top to bottom.
     X, y : array-like, default=None
-        Rows and labels. With them, the colour of a node is its accuracy; without, its margin.
+        Rows and labels. Nodes are then shaded by their accuracy, else by their margin.
 
     Returns
     -------

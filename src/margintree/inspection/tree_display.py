@@ -88,17 +88,17 @@ class ClassTreeDisplay:
         ----------
         estimator : MarginTreeClassifier, other fitted estimator with a tree, pipeline that ends in one, or ClassTree
         class_names : sequence of length n_classes, default=None
-            Names to show. Without them, the labels.
+            Names to show instead of the labels.
         max_depth : int, default=None
             Groups at this depth are collapsed.
         max_leaves : int or None, default=60
-            The largest groups are opened until so many ends are there; the others are collapsed. None opens all.
+            Expand the largest groups until there are this many; collapse the others. None expands all.
         thumbnails : array-like of shape (n_classes, height, width) or (..., 3 or 4), default=None
-            A picture of each class, such as the mean of its rows.
+            An image of each class, such as the mean of its rows.
         X, y : array-like, default=None
-            Rows and labels. With them, the colour of a node is its accuracy; without, its margin.
+            Rows and labels. Nodes are then shaded by their accuracy, else by their margin.
         ax : matplotlib Axes, default=None
-            Where to draw. Without it, on a new figure of the size that the tree needs.
+            Axes to draw on. None makes a new figure of the size that the tree needs.
 
         Returns
         -------

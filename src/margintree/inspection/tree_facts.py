@@ -1,4 +1,4 @@
-"""What is known of every node of a class tree: its classes, rows, margin, and where test rows go wrong."""
+"""The facts about every node of a class tree: its classes, rows, margin, and the errors of test rows."""
 
 import heapq
 import operator
@@ -19,7 +19,7 @@ Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class TreeFacts:
-    """A tree with what is known of its nodes; a quantity that is not known is NaN.
+    """A tree with the facts about its nodes; unknown quantities are NaN.
 
     Attributes
     ----------
@@ -33,12 +33,12 @@ class TreeFacts:
     margin : ndarray of shape (n_nodes,)
         2 / |w|^2 of the node's machine.
     n_errors : ndarray of shape (n_nodes,)
-        Rows that take the wrong side here: the node is the last one on the paths of both the row's class and the
-        predicted one. Summed over all nodes they are the errors of ``predict``.
+        Rows that take the wrong side here: the node is the last one on the paths to both the true and the predicted
+        class. They sum to the errors of ``predict``.
     accuracy : ndarray of shape (n_nodes,)
-        Part of the rows that come to the node rightly, and stay below it, which leave it on the right side.
+        Share of correct decisions at the node, among the rows whose true and predicted classes are both below it.
     confusion_matrix : sparse csr_array of shape (n_classes, n_classes) or None
-        Rows of ``y`` by their own class and the predicted one, in the order of ``classes_``.
+        Rows of ``y`` by true and predicted class, in the order of ``classes_``.
     """
 
     tree: ClassTree
@@ -98,7 +98,7 @@ class TreeFacts:
 
 
 def tree_of(fitted: Any) -> ClassTree:
-    """Return the tree of a fitted estimator, or tell what has one."""
+    """Return the tree of a fitted estimator, or raise an error."""
     if isinstance(fitted, ClassTree):
         return fitted
     estimator = last_step(fitted)
