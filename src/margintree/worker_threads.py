@@ -46,7 +46,7 @@ SECONDS_TO_BEGIN = 10.0
 
 
 class Abandoned(SystemExit):
-    """Ends work that nobody waits for any more; a thread ends by a SystemExit without a word."""
+    """Ends work whose result is not needed any more; as a SystemExit, it ends a thread silently."""
 
 
 class _Work:
@@ -72,7 +72,7 @@ def stop_flag() -> npt.NDArray[np.bool_]:
 
 
 def give_up_if_abandoned() -> None:
-    """Raise ``Abandoned`` in a thread whose result nobody waits for any more."""
+    """Raise ``Abandoned`` in a thread whose result is not needed any more."""
     if stop_flag()[0]:
         raise Abandoned
 

@@ -78,7 +78,7 @@ def _from_newsgroups(data_set: DataSet, form: Form, cache: Path, options: Option
         texts = [fetch_20newsgroups(subset=subset, **how) for subset in ("train", "test")]
     except OSError as error:
         raise failure(NEWSGROUPS_PAGE, error) from error
-    # A word that one training text alone uses tells nothing about the others.
+    # A word that occurs in a single training text is of no use for the others.
     vectorizer = CountVectorizer(min_df=2).fit(texts[0].data)
     sizes = [form.n_train, form.n_test]
     for text, path, n_rows in zip(texts, data_files.paths(form, cache), sizes, strict=True):

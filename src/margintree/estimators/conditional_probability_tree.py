@@ -109,7 +109,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
       the leaf on the left gets a copy, and the one on the right starts anew.
     - A new class goes left where the rule is exactly 0.
     - The shuffled order is drawn by the content of the rows, not by their places, and equal rows of one class
-      come as one with their weights added: weight 2 is the same as a row that stands there twice, and the model
+      come as one with their weights added: weight 2 is equivalent to a row that occurs twice, and the model
       does not depend on the order of the training rows. With ``shuffle=False`` rows are taken one by one.
 
     References

@@ -143,7 +143,7 @@ class DecisionDAGClassifier(MachineClassifier):
         # All lists have the same length at every step; they differ in where they begin.
         first = np.zeros(rows.shape[0], dtype=np.int64)
         for n_left in range(n_classes, 1, -1):
-            # Whoever moves on in this step is not asked again before the next.
+            # Rows that move on in this step are not evaluated again before the next.
             begins = first.copy()
             for begin in np.unique(begins):
                 group = np.flatnonzero(begins == begin)

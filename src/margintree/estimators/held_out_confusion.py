@@ -1,7 +1,7 @@
 """Which classes a one-vs-rest model confuses on rows that it was not trained on.
 
 The rows are dealt out to folds by their content, not by their place: identical rows go to the same fold, so that
-weight 2 is the same as a row that stands there twice, and the order of the rows plays no part.
+weight 2 is equivalent to a row that occurs twice, and the order of the rows plays no part.
 """
 
 from dataclasses import dataclass

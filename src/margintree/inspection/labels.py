@@ -1,7 +1,7 @@
 """Labels as text: whatever a label contains, it is shown and not interpreted.
 
 Control characters, among them those that turn the direction of what follows, are spelled out; dollar signs do not start
-a formula of matplotlib's; whoever writes DOT, HTML or SVG escapes what has a meaning there.
+a formula of matplotlib's; code that writes DOT, HTML or SVG escapes their special characters.
 """
 
 from collections.abc import Sequence

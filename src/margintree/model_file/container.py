@@ -197,7 +197,7 @@ def parse_json(text: bytes | str, what: str) -> dict[str, Any]:
 def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) < len(pairs):
-        raise ValueError("a key stands there twice")
+        raise ValueError("a key occurs twice")
     return result
 
 

@@ -1,6 +1,6 @@
 """The parameters of an estimator as JSON: plain values, arrays, class weights and the splits of this package.
 
-What is code (callable kernels, splits of one's own) or hidden state (a RandomState) is refused. ``n_jobs`` and
+What is code (callable kernels, custom splits) or hidden state (a RandomState) is refused. ``n_jobs`` and
 ``verbose`` say how a process works, not what the model is, and are left out.
 """
 
@@ -145,7 +145,7 @@ def _mapping(pairs: list[Any], room: TextRoom) -> dict[Any, Any]:
         raise ModelFileError("its parameters hold a mapping that is not made of pairs")
     result = {key: decode(item, room) for key, item in pairs if not isinstance(key, dict | list)}
     if len(result) < len(pairs):
-        raise ModelFileError("its parameters hold a mapping with a key that is none, or stands there twice")
+        raise ModelFileError("its parameters hold a mapping with an invalid or repeated key")
     return result
 
 

@@ -163,7 +163,7 @@ class Input:
         return value if stays_whole and abs(value) < LARGEST_WHOLE else float(value)
 
     def finish(self) -> None:
-        """Refuse what nobody has asked for."""
+        """Refuse unknown entries."""
         left = sorted([*self._arrays, *self._facts])
         if left:
             raise ModelFileError(f"it holds more than the model: {', '.join(left[:5])!r:.200}")

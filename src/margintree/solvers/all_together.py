@@ -56,7 +56,7 @@ def solve_all_together(rows: LinearRows, loss: MulticlassLoss, *, tol: float, ma
     """Solve for the weights of all classes of ``rows`` to a relative duality gap of ``tol``.
 
     A small problem is carried to machine precision, whatever ``max_iter``, so that its weights depend neither on the
-    order of the rows nor on whether a row stands there twice or has weight 2. Memory for rows x classes coefficients
+    order of the rows nor on whether a row occurs twice or has weight 2. Memory for rows x classes coefficients
     is taken.
     """
     n_rows, n_columns = rows.features.shape

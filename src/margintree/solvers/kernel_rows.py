@@ -40,7 +40,7 @@ class KernelRows(NodeRows):
     class_start, ridge, seed
         See ``NodeRows``.
     gram : ndarray of shape (n_rows, n_rows) or None
-        Their kernel values, where these are at hand.
+        Their kernel values, if they are known.
     """
 
     SEARCHED_ROWS = 2**11

@@ -56,7 +56,7 @@ class Stream:
         """Return a random order that depends on the content of the rows, not on their positions.
 
         Equal rows of one label come as one row with the sum of their weights, so that weight 2 is the same as a
-        row that stands there twice. Different rows share a code once in 2^64 pairs.
+        row that occurs twice. Different rows share a code once in 2^64 pairs.
         """
         codes = compiled.stream.content_codes(layout(X), X.shape[0], seed)
         order = np.lexsort((labels, codes))

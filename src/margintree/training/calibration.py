@@ -53,7 +53,7 @@ def own_paths(
     leaves = tree.leaf_of_class[class_of_row].astype(np.int64)
     start = np.concatenate([[0], np.cumsum(tree.depth[leaves], dtype=np.int64)])
     node, sign = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.int8)
-    # NaN where nobody was asked: rows that the sample of a node left out.
+    # NaN for rows that the sample of a node left out.
     value = np.full(start[-1], np.nan)
     parent = tree.parent.astype(np.int64)
     at, position = leaves.copy(), start[:-1].copy()

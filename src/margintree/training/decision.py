@@ -1,4 +1,4 @@
-"""Cross-validation of the candidates for the last word, and the decider that comes of it.
+"""Cross-validation of the candidate deciders, and training of the one that is chosen.
 
 Validation rows must be new to all machines that are asked about them. Machines that learn from lists of finalists need
 more: with a validation row in the training set of the machines that make the lists, the rows that resemble it are
@@ -297,7 +297,7 @@ class Round:
         return machines, *pairs_by_class(pairs, n_classes)
 
     def _machines_of_pairs(self, pairs: Index) -> list[NodeClassifier] | WeightTable:
-        """Train machines between pairs; those that an earlier candidate had, with fewer finalists, are at hand."""
+        """Train machines between pairs; those of an earlier candidate, with fewer finalists, are reused."""
         options = (~self.validation, self._wanted.prune, self._n_threads)
         keys = pairs[:, 0] * self.trainer.training_set.n_classes + pairs[:, 1]
         if self._pairs is None:

@@ -86,7 +86,7 @@ def train_jointly(
     """Train the machines of all internal nodes as one problem, to a relative duality gap of ``tol``.
 
     Where the weights of all nodes are few, Newton's method takes over from block descent, and carries small problems to
-    machine precision: their machines then depend neither on the order of the rows nor on whether a row stands there
+    machine precision: their machines then depend neither on the order of the rows nor on whether a row occurs
     twice or has weight 2.
     """
     rows = training_set.node_rows(np.arange(training_set.n_classes), seed)
