@@ -1,15 +1,16 @@
 """Many machines without a tree: their values for a row, and the class that these choose.
 
-``machines`` is the tuple ``(table, scale, intercept, n_machines)``: machine m has the value scale[m] * (its inner
-product) + intercept[m]. Of a table of machines one after the other (``margintree.compiled.tables``) any can be asked
-alone. A table by features is for methods that ask all machines: each value of the row meets the weights of its feature,
-which lie side by side. It has the form
+Machine m has the value scale[m] * (its inner product) + intercept[m]. Of a table of machines one after the other
+(``margintree.compiled.tables``) any can be asked alone. A table by features is for methods that ask all machines: each
+value of the row meets the weights of its feature, which lie side by side. It has the form
 
 - ``(weights,)``: dense, features by machines;
 - ``(start, machine, weights)``: feature j has the weights ``start[j]:start[j + 1]``, of the machines named there.
 
 A row that is not sound makes the class -1; see ``margintree.compiled.single`` for rows.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba.extending import overload
@@ -21,6 +22,15 @@ from margintree.compiled.single import as_rows, is_sound
 from margintree.compiled.tables import room_for_hits, table_dot
 
 BY_FEATURE = (1, 3)
+
+
+class Machines(NamedTuple):
+    """Compiled code is called with a plain tuple of these."""
+
+    table: Any
+    scale: Any
+    intercept: Any
+    n_machines: Any
 
 
 def add_feature(table, feature, value, totals, n_machines):
@@ -64,6 +74,16 @@ def _add_row(rows, i, table, totals, n_machines):
     return sparse if _layout(rows) == "sparse" else dense
 
 
+@compiled
+def _value(rows, i, machines, m, hits):
+    """Return the value of one machine, of those that lie one after the other."""
+    return machines.scale[m] * table_dot(rows, i, machines.table, m, hits) + machines.intercept[m]
+
+
+def _is_by_feature(machines):
+    return len(machines[machines.fields.index("table")]) in BY_FEATURE
+
+
 def fill_values(rows, i, machines, values, hits):
     """Fill the values of all machines for row ``i``."""
     raise TypeError("fill_values is for compiled code only")
@@ -72,19 +92,17 @@ def fill_values(rows, i, machines, values, hits):
 @overload(fill_values, jit_options=OPTIONS)
 def _fill_values(rows, i, machines, values, hits):
     def by_feature(rows, i, machines, values, hits):
-        table, scale, intercept, n_machines = machines
-        for m in range(n_machines):
+        for m in range(machines.n_machines):
             values[m] = 0.0
-        add_row(rows, i, table, values, n_machines)
-        for m in range(n_machines):
-            values[m] = scale[m] * values[m] + intercept[m]
+        add_row(rows, i, machines.table, values, machines.n_machines)
+        for m in range(machines.n_machines):
+            values[m] = machines.scale[m] * values[m] + machines.intercept[m]
 
     def one_by_one(rows, i, machines, values, hits):
-        table, scale, intercept, n_machines = machines
-        for m in range(n_machines):
-            values[m] = scale[m] * table_dot(rows, i, table, m, hits) + intercept[m]
+        for m in range(machines.n_machines):
+            values[m] = _value(rows, i, machines, m, hits)
 
-    return by_feature if len(machines[0]) in BY_FEATURE else one_by_one
+    return by_feature if _is_by_feature(machines) else one_by_one
 
 
 def room_for(rows, machines, first, last):
@@ -98,15 +116,15 @@ def _room_for(rows, machines, first, last):
         return np.empty(0, dtype=np.uint64)
 
     def one_by_one(rows, machines, first, last):
-        return room_for_hits(rows, machines[0], first, last)
+        return room_for_hits(rows, machines.table, first, last)
 
-    return by_feature if len(machines[0]) in BY_FEATURE else one_by_one
+    return by_feature if _is_by_feature(machines) else one_by_one
 
 
 @compiled
 def _values_of_first(rows, machines):
-    rows_, machines_ = pointers(rows), pointers(machines)
-    values = np.empty(machines[3])
+    rows_, machines_ = pointers(rows), Machines(*pointers(machines))
+    values = np.empty(machines_.n_machines)
     fill_values(rows_, 0, machines_, values, room_for(rows_, machines_, 0, 1))
     return values
 
@@ -116,8 +134,7 @@ def values_of(row, n_features, machines):
     """Return the values of all machines; nothing for a bad row."""
     if not is_sound(row, n_features):
         return np.empty(0)
-    indptr = np.zeros(2, dtype=np.uint64)
-    return _values_of_first(as_rows(row, indptr), machines)
+    return _values_of_first(as_rows(row, np.zeros(2, dtype=np.uint64)), machines)
 
 
 @compiled
@@ -172,14 +189,13 @@ def most_votes(row, n_features, machines, pairs, n_classes):
 
 @compiled
 def _last_of_first(rows, machines, order, machine_of):
-    rows_ = pointers(rows)
-    table, scale, intercept, _ = pointers(machines)
-    hits = room_for_hits(rows_, table, 0, 1)
+    rows_, machines_ = pointers(rows), Machines(*pointers(machines))
+    hits = room_for_hits(rows_, machines_.table, 0, 1)
     first, last = 0, order.shape[0] - 1
     while first < last:
         one, other = order[first], order[last]
         machine = machine_of[min(one, other), max(one, other)]
-        value = scale[machine] * table_dot(rows_, 0, table, machine, hits) + intercept[machine]
+        value = _value(rows_, 0, machines_, machine, hits)
         # A positive value is a vote for the smaller of the pair.
         if (value > 0.0) == (one < other):
             last -= 1
@@ -193,5 +209,4 @@ def last_left(row, n_features, machines, order, machine_of):
     """Return the class that is left when machines between the first and the last have struck off all others."""
     if not is_sound(row, n_features):
         return np.int64(-1)
-    indptr = np.zeros(2, dtype=np.uint64)
-    return np.int64(_last_of_first(as_rows(row, indptr), machines, order, machine_of))
+    return np.int64(_last_of_first(as_rows(row, np.zeros(2, dtype=np.uint64)), machines, order, machine_of))

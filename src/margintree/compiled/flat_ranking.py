@@ -7,7 +7,7 @@ machines and ``margintree.compiled.single`` for single rows.
 import numpy as np
 
 from margintree.compiled.compile import compiled
-from margintree.compiled.flat import fill_values, room_for, values_of
+from margintree.compiled.flat import Machines, fill_values, room_for, values_of
 from margintree.compiled.pointers import pointers
 from margintree.compiled.walk import bounded, keep
 
@@ -49,9 +49,9 @@ def _keep_best(values, temperature, classes, scores):
 @compiled
 def top(rows, first, last, machines, temperature, classes, scores):
     """Fill rows ``first:last`` of ``classes`` and ``scores`` with the best classes and their probabilities."""
-    rows_, machines_ = pointers(rows), pointers(machines)
+    rows_, machines_ = pointers(rows), Machines(*pointers(machines))
     hits = room_for(rows_, machines_, first, last)
-    values = np.empty(machines[3])
+    values = np.empty(machines_.n_machines)
     for i in range(first, last):
         fill_values(rows_, i, machines_, values, hits)
         _keep_best(values, temperature, classes[i], scores[i])
@@ -60,7 +60,7 @@ def top(rows, first, last, machines, temperature, classes, scores):
 @compiled
 def probabilities(rows, first, last, machines, temperature, result):
     """Fill rows ``first:last`` of ``result`` with the probabilities of all classes."""
-    rows_, machines_ = pointers(rows), pointers(machines)
+    rows_, machines_ = pointers(rows), Machines(*pointers(machines))
     hits = room_for(rows_, machines_, first, last)
     for i in range(first, last):
         fill_values(rows_, i, machines_, result[i], hits)

@@ -9,6 +9,7 @@ With numba's bounds checking on (``NUMBA_BOUNDSCHECK=1``) arrays stay arrays, be
 """
 
 from numba.core import config, types
+from numba.core.imputils import impl_ret_borrowed
 from numba.extending import intrinsic
 
 
@@ -42,3 +43,14 @@ def _data(context, builder, kind, value):
     if context.enable_nrt:
         context.nrt.incref(builder, kind, value)
     return value
+
+
+@intrinsic
+def read_only(typing_context, array):
+    """Return the array as one of a type that is not written to, so that one compilation serves both."""
+    kind = array.copy(readonly=True)
+
+    def codegen(context, builder, signature, args):
+        return impl_ret_borrowed(context, builder, kind, args[0])
+
+    return kind(array), codegen

@@ -1,13 +1,5 @@
 """Rank the classes of a row: the tree nominates finalists, then a decider has the last word among them.
 
-``decider`` is the tuple ``(kind, table, scale, intercept, first, path_weight, slope, pair_start, pair_other)``. Machine
-m of it is number ``first + m`` of the table and has the value scale * (its inner product) + intercept. By its kind
-
-- ``PATHS`` leaves the path scores as they are;
-- ``PAIRS`` has a machine for pairs of classes. Those of class a with the larger classes
-  ``pair_other[pair_start[a]:pair_start[a + 1]]``, sorted, are the machines of these places. A positive value means a;
-- ``REST`` has machine k for class k, whose score is slope * (path_weight * path score + value).
-
 Pairs are coupled as by Price, Knerr, Personnaz and Dreyfus (1995): with r_ij = 1 / (1 + exp(-f_ij)) the probability
 that i wins against j, p_i is proportional to 1 / (sum_j 1 / r_ij - (k - 2)) = 1 / (1 + sum_j exp(-f_ij)). f_ij is slope
 times the value of the machine, or the difference of the path scores where no machine was trained. If f_ij = g_i - g_j
@@ -16,12 +8,14 @@ this is the softmax of g. The score of a finalist is log p_i + path_weight * pat
 Finalists share the probability that their paths have together; within it they get parts by the softmax of their scores.
 """
 
+from typing import Any, NamedTuple
+
 import numpy as np
 
 from margintree.compiled.compile import compiled
 from margintree.compiled.pointers import pointers
 from margintree.compiled.tables import room_for_hits, table_dot
-from margintree.compiled.walk import all_paths, beam, bounded, keep
+from margintree.compiled.walk import Forest, all_paths, beam, bounded, keep
 
 PATHS, PAIRS, REST = 0, 1, 2
 # Up to here several trees follow all their paths in tens of microseconds.
@@ -35,6 +29,39 @@ CLEARLY = 3.0
 BELOW_THE_BEST = 0.999
 
 
+class Decider(NamedTuple):
+    """Machine m is number ``first + m`` of the table and has the value scale * (its inner product) + intercept.
+
+    - ``PATHS`` leaves the path scores as they are;
+    - ``PAIRS`` has a machine for pairs of classes. Those of class a with the larger classes
+      ``pair_other[pair_start[a]:pair_start[a + 1]]``, sorted, are the machines of these places. A positive value means
+      a;
+    - ``REST`` has machine k for class k, whose score is slope * (path_weight * path score + value).
+    """
+
+    kind: Any
+    table: Any
+    scale: Any
+    intercept: Any
+    first: Any
+    path_weight: Any
+    slope: Any
+    pair_start: Any
+    pair_other: Any
+
+
+class Workspace(NamedTuple):
+    """The arrays that ``candidates`` writes on; one set serves many rows."""
+
+    nodes: Any
+    scores: Any
+    node_scores: Any
+    class_scores: Any
+    tree_classes: Any
+    tree_scores: Any
+    hits: Any
+
+
 @compiled
 def candidates(rows, i, forest, width, gap, size, classes, scores, work):
     """List the best ``size`` classes of one row by path score; return their number and the machines evaluated.
@@ -44,16 +71,16 @@ def candidates(rows, i, forest, width, gap, size, classes, scores, work):
     hardly is. Means of logarithms are those of no distribution: they are shifted, so that the classes have together the
     probability that the lists have on average, and all classes 1.
     """
-    work_nodes, work_scores, node_scores, class_scores, tree_classes, tree_scores, hits = work
-    roots = forest[0]
-    n_trees = forest[9]
-    n_evaluations = 0
+    roots, n_trees, n_evaluations = forest.roots, forest.n_trees, 0
     if width > 0 and n_trees == 1:
-        return beam(rows, i, forest, roots[0], width, gap, classes, scores, 0, size, work_nodes, work_scores, hits)
+        return beam(rows, i, forest, roots[0], width, gap, classes, scores, 0, size, work.nodes, work.scores, work.hits)
+    class_scores = work.class_scores
     class_scores[:] = 0.0
     if width == 0:
         for t in range(n_trees):
-            n_evaluations += all_paths(rows, i, forest, roots[t], roots[t + 1], node_scores, class_scores, hits)
+            n_evaluations += all_paths(
+                rows, i, forest, roots[t], roots[t + 1], work.node_scores, class_scores, work.hits
+            )
         highest, shift = 0.0, 0.0
         if n_trees > 1:
             # Where trees contradict each other all means may be so low that only their differences can be told.
@@ -74,17 +101,18 @@ def candidates(rows, i, forest, width, gap, size, classes, scores, work):
             roots[t],
             width,
             gap,
-            tree_classes,
-            tree_scores,
+            work.tree_classes,
+            work.tree_scores,
             t * size,
             size,
-            work_nodes,
-            work_scores,
-            hits,
+            work.nodes,
+            work.scores,
+            work.hits,
         )
         n_evaluations += count
     n_classes = (roots[1] + 1) // 2
-    return _mean_of_lists(listed, size, gap, n_classes, tree_classes, tree_scores, classes, scores), n_evaluations
+    n_found = _mean_of_lists(listed, size, gap, n_classes, work.tree_classes, work.tree_scores, classes, scores)
+    return n_found, n_evaluations
 
 
 @compiled
@@ -125,18 +153,17 @@ def _mean_of_lists(listed, size, gap, n_classes, tree_classes, tree_scores, clas
 
 @compiled
 def workspace(rows, first, last, forest, width, n_classes, size):
-    """Return the arrays that ``candidates`` writes on; one set serves many rows."""
-    n_trees = forest[9]
-    follows_all = width == 0
+    """Return what ``candidates`` writes on for rows ``first:last``."""
+    n_trees, follows_all = forest.n_trees, width == 0
     may_follow_all = follows_all or follows_all_for_more(forest)
-    return (
+    return Workspace(
         np.empty(2 * width, dtype=np.int64),
         np.empty(2 * width),
-        np.empty(forest[10] if may_follow_all else 0),
+        np.empty(forest.n_nodes if may_follow_all else 0),
         np.empty(n_classes if may_follow_all else 0),
         np.empty(0 if follows_all else n_trees * size, dtype=np.int64),
         np.empty(0 if follows_all else n_trees * size),
-        room_for_hits(rows, forest[4], first, last),
+        room_for_hits(rows, forest.table, first, last),
     )
 
 
@@ -154,24 +181,29 @@ def machine_of_pair(pair_start, pair_other, one, other):
 
 
 @compiled
+def deciding_value(rows, i, decider, m, hits):
+    """Return the value of machine ``m`` of the decider for one row."""
+    m += decider.first
+    return bounded(decider.scale[m] * table_dot(rows, i, decider.table, m, hits) + decider.intercept[m])
+
+
+@compiled
 def _score_pairs(rows, i, decider, classes, scores, n_found, hits):
     """Replace path scores by log p up to a constant, from the machines between finalists; return their number.
 
     The most probable path is compared with all others first. Who loses clearly is out, and not compared any more.
     """
-    _, table, scale, intercept, first, path_weight, slope, pair_start, pair_other = decider
-    n_asked = 0
+    n_asked, slope = 0, decider.slope
     against, is_out = np.zeros(n_found), np.zeros(n_found, dtype=np.bool_)
     for j in range(n_found):
         for m in range(j + 1, n_found):
             if is_out[j] or is_out[m]:
                 continue
             one, other = min(classes[j], classes[m]), max(classes[j], classes[m])
-            machine = machine_of_pair(pair_start, pair_other, one, other)
+            machine = machine_of_pair(decider.pair_start, decider.pair_other, one, other)
             log_odds = scores[j] - scores[m]
             if machine >= 0:
-                machine += first
-                value = bounded(scale[machine] * table_dot(rows, i, table, machine, hits) + intercept[machine])
+                value = deciding_value(rows, i, decider, machine, hits)
                 log_odds = slope * value if one == classes[j] else -slope * value
                 n_asked += 1
             log_odds = min(max(log_odds, -LARGEST_EXPONENT), LARGEST_EXPONENT)
@@ -179,18 +211,16 @@ def _score_pairs(rows, i, decider, classes, scores, n_found, hits):
             against[m] += np.exp(log_odds)
             is_out[j], is_out[m] = log_odds < -CLEARLY, log_odds > CLEARLY
     for j in range(n_found):
-        scores[j] = path_weight * scores[j] - np.log1p(against[j])
+        scores[j] = decider.path_weight * scores[j] - np.log1p(against[j])
     return n_asked
 
 
 @compiled
 def _score_rest(rows, i, decider, classes, scores, n_found, hits):
     """Replace path scores by those of one machine per class; return the number of machines asked."""
-    _, table, scale, intercept, first, path_weight, slope, _, _ = decider
     for j in range(n_found):
-        machine = first + classes[j]
-        own = bounded(scale[machine] * table_dot(rows, i, table, machine, hits) + intercept[machine])
-        scores[j] = slope * (path_weight * scores[j] + own)
+        own = deciding_value(rows, i, decider, classes[j], hits)
+        scores[j] = decider.slope * (decider.path_weight * scores[j] + own)
     return n_found
 
 
@@ -200,9 +230,9 @@ def rank(rows, i, decider, classes, scores, n_found, hits):
     mass, highest, total, n_asked = 0.0, -np.inf, 0.0, 0
     for j in range(n_found):
         mass += np.exp(scores[j])
-    if n_found > 1 and decider[0] == PAIRS:
+    if n_found > 1 and decider.kind == PAIRS:
         n_asked = _score_pairs(rows, i, decider, classes, scores, n_found, hits)
-    elif n_found > 1 and decider[0] == REST:
+    elif n_found > 1 and decider.kind == REST:
         n_asked = _score_rest(rows, i, decider, classes, scores, n_found, hits)
     for j in range(n_found):
         highest = max(highest, scores[j])
@@ -223,11 +253,11 @@ def ranked(rows, i, forest, decider, width, gap, n_finalists, n_asked, classes, 
     is a second pair of arrays for them. Several trees follow all paths then, if they are few, as probabilities do.
     """
     n_found, n_evaluations = candidates(rows, i, forest, width, gap, n_finalists, classes, scores, work)
-    n_evaluations += rank(rows, i, decider, classes, scores, n_found, work[6])
+    n_evaluations += rank(rows, i, decider, classes, scores, n_found, work.hits)
     if n_found >= n_asked:
         return n_found, n_evaluations
     more_classes, more_scores = more
-    n_listed, n_trees, best = n_found, forest[9], scores[0]
+    n_listed, n_trees, best = n_found, forest.n_trees, scores[0]
     listed = classes[:n_listed].copy()
     more_width = 0 if width == 0 or follows_all_for_more(forest) else max(width, n_asked)
     n_more, count = candidates(
@@ -236,7 +266,7 @@ def ranked(rows, i, forest, decider, width, gap, n_finalists, n_asked, classes, 
     share = 1.0
     if n_trees > 1:
         # The paths of one tree have what the listed ones leave. Means of several share it.
-        known, whole, class_scores = 0.0, 1.0, work[3]
+        known, whole, class_scores = 0.0, 1.0, work.class_scores
         if more_width == 0:
             highest = class_scores.max()
             whole = np.exp((class_scores - highest) / n_trees).sum()
@@ -258,7 +288,7 @@ def ranked(rows, i, forest, decider, width, gap, n_finalists, n_asked, classes, 
 @compiled
 def follows_all_for_more(forest):
     """Return whether classes beyond the lists of several trees are ranked by all paths."""
-    return forest[9] > 1 and forest[0][1] < 2 * FEW_CLASSES
+    return forest.n_trees > 1 and forest.roots[1] < 2 * FEW_CLASSES
 
 
 @compiled
@@ -272,7 +302,7 @@ def _is_in(items, item):
 @compiled
 def top(rows, first, last, forest, decider, width, gap, n_classes, n_finalists, classes, scores, n_evaluations):
     """Fill rows ``first:last`` of ``classes`` and ``scores`` with the best classes and their probabilities."""
-    rows_, forest_, decider_ = pointers(rows), pointers(forest), pointers(decider)
+    rows_, forest_, decider_ = pointers(rows), Forest(*pointers(forest)), Decider(*pointers(decider))
     n_asked = classes.shape[1]
     size = max(n_finalists, n_asked)
     # Finalists may turn out less probable than others: so many of these are listed beside them.
@@ -293,7 +323,7 @@ def top(rows, first, last, forest, decider, width, gap, n_classes, n_finalists, 
 @compiled
 def paths_of(rows, first, last, forest, width, gap, n_classes, classes, scores):
     """Fill rows ``first:last`` with the candidates and their path scores, without a decider."""
-    rows_, forest_ = pointers(rows), pointers(forest)
+    rows_, forest_ = pointers(rows), Forest(*pointers(forest))
     work = workspace(rows_, first, last, forest_, width, n_classes, classes.shape[1])
     for i in range(first, last):
         n_found, _ = candidates(rows_, i, forest_, width, gap, classes.shape[1], classes[i], scores[i], work)
@@ -305,23 +335,23 @@ def paths_of(rows, first, last, forest, width, gap, n_classes, classes, scores):
 @compiled
 def probabilities(rows, first, last, forest, decider, width, gap, size, result):
     """Fill rows ``first:last`` of ``result``: candidates as ``top`` has them, the rest by their paths."""
-    rows_, forest_, decider_ = pointers(rows), pointers(forest), pointers(decider)
+    rows_, forest_, decider_ = pointers(rows), Forest(*pointers(forest)), Decider(*pointers(decider))
     n_classes = result.shape[1]
-    roots, n_trees = forest_[0], forest[9]
+    roots, n_trees = forest_.roots, forest_.n_trees
     work = workspace(rows_, first, last, forest_, width, n_classes, size)
     row_classes = np.empty(size, dtype=np.int64)
     row_scores = np.empty(size)
-    node_scores = np.empty(forest[10])
+    node_scores = np.empty(forest_.n_nodes)
     for i in range(first, last):
         row = result[i]
         row[:] = 0.0
         for t in range(n_trees):
-            all_paths(rows_, i, forest_, roots[t], roots[t + 1], node_scores, row, work[6])
+            all_paths(rows_, i, forest_, roots[t], roots[t + 1], node_scores, row, work.hits)
         highest = row.max()
         for k in range(n_classes):
             row[k] = np.exp((row[k] - highest) / n_trees)
         n_found, _ = candidates(rows_, i, forest_, width, gap, size, row_classes, row_scores, work)
-        rank(rows_, i, decider_, row_classes, row_scores, n_found, work[6])
+        rank(rows_, i, decider_, row_classes, row_scores, n_found, work.hits)
         taken = 0.0
         for j in range(n_found):
             row[row_classes[j]] = 0.0
@@ -339,24 +369,22 @@ def probabilities(rows, first, last, forest, decider, width, gap, size, result):
 @compiled
 def decided(rows, decider, classes, scores):
     """Replace the path scores of the finalists of each row (-1 fills a list) by what the decider makes of them."""
-    rows_, decider_ = pointers(rows), pointers(decider)
+    rows_, decider_ = pointers(rows), Decider(*pointers(decider))
     for i in range(classes.shape[0]):
         n_found = 0
         while n_found < classes.shape[1] and classes[i, n_found] >= 0:
             n_found += 1
-        hits = room_for_hits(rows_, decider_[1], i, i + 1)
-        if decider_[0] == PAIRS:
+        hits = room_for_hits(rows_, decider_.table, i, i + 1)
+        if decider_.kind == PAIRS:
             _score_pairs(rows_, i, decider_, classes[i], scores[i], n_found, hits)
-        elif decider_[0] == REST:
+        elif decider_.kind == REST:
             _score_rest(rows_, i, decider_, classes[i], scores[i], n_found, hits)
 
 
 @compiled
 def machine_values(rows, row_index, machines, decider, result):
     """Fill the value of one machine of the decider for each of some rows."""
-    rows_, decider_ = pointers(rows), pointers(decider)
-    _, table, scale, intercept, first, _, _, _, _ = decider_
+    rows_, decider_ = pointers(rows), Decider(*pointers(decider))
     for j in range(row_index.shape[0]):
-        m = first + machines[j]
-        hits = room_for_hits(rows_, table, row_index[j], row_index[j] + 1)
-        result[j] = bounded(scale[m] * table_dot(rows_, row_index[j], table, m, hits) + intercept[m])
+        hits = room_for_hits(rows_, decider_.table, row_index[j], row_index[j] + 1)
+        result[j] = deciding_value(rows_, row_index[j], decider_, machines[j], hits)

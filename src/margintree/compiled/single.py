@@ -7,24 +7,24 @@ import numpy as np
 from numba.extending import overload
 
 from margintree.compiled.compile import OPTIONS, compiled
-from margintree.compiled.pointers import pointers
-from margintree.compiled.ranking import probabilities, ranked, workspace
-from margintree.compiled.walk import greedy
+from margintree.compiled.pointers import read_only
+from margintree.compiled.ranking import probabilities, top
+from margintree.compiled.walk import Forest, greedy
 
 
 def as_rows(row, indptr):
-    """Return the row as a matrix of one row; ``indptr`` must outlive it."""
+    """Return the row as a matrix of one row, as batches have them; ``indptr`` becomes a part of it."""
     raise TypeError("as_rows is for compiled code only")
 
 
 @overload(as_rows, jit_options=OPTIONS)
 def _as_rows(row, indptr):
     def dense(row, indptr):
-        return (row[0].reshape(1, row[0].shape[0]),)
+        return (read_only(row[0].reshape(1, row[0].shape[0])),)
 
     def sparse(row, indptr):
         indptr[1] = row[0].shape[0]
-        return indptr, row[0].view(np.uint32), row[1]
+        return read_only(indptr), read_only(row[0].view(np.uint32)), read_only(row[1])
 
     return dense if len(row) == 1 else sparse
 
@@ -68,30 +68,19 @@ def greedy_class(row, n_features, forest):
     """Return the class of the leaf that the row reaches."""
     if not is_sound(row, n_features):
         return np.int64(-1)
-    indptr = np.zeros(2, dtype=np.uint64)
     leaves = np.empty(1, dtype=np.int32)
-    greedy(as_rows(row, indptr), 0, 1, forest, leaves)
-    return forest[3][leaves[0]]
+    greedy(as_rows(row, np.zeros(2, dtype=np.uint64)), 0, 1, forest, leaves)
+    return Forest(*forest).leaf_class[leaves[0]]
 
 
 @compiled
 def best(row, n_features, forest, decider, width, gap, n_classes, n_finalists, n_asked):
     """Return the ``n_asked`` best classes of the row and their probabilities; the first class is -1 for a bad row."""
-    size = max(n_finalists, n_asked)
-    classes = np.full(size, -1)
-    scores = np.zeros(size)
-    if not is_sound(row, n_features):
-        return classes, scores
-    indptr = np.zeros(2, dtype=np.uint64)
-    rows = as_rows(row, indptr)
-    rows_, forest_, decider_ = pointers(rows), pointers(forest), pointers(decider)
-    n_more = min(n_classes, size + n_asked)
-    work = workspace(rows_, 0, 1, forest_, 0 if width == 0 else max(width, n_asked), n_classes, n_more)
-    more = np.empty(n_more, dtype=np.int64), np.empty(n_more)
-    ranked(rows_, 0, forest_, decider_, width, gap, n_finalists, n_asked, classes, scores, more, work)
-    # The rows are read through pointers up to here, so their owner is still needed.
-    n_asked += len(rows) - len(rows_) + np.int64(indptr[0])
-    return classes[:n_asked], scores[:n_asked]
+    classes, scores = np.full((1, n_asked), -1), np.zeros((1, n_asked))
+    if is_sound(row, n_features):
+        rows, count = as_rows(row, np.zeros(2, dtype=np.uint64)), np.empty(1, dtype=np.int64)
+        top(rows, 0, 1, forest, decider, width, gap, n_classes, n_finalists, classes, scores, count)
+    return classes[0], scores[0]
 
 
 @compiled
@@ -105,7 +94,6 @@ def all_probabilities(row, n_features, forest, decider, width, gap, n_classes, n
     """Return the probability of every class; nothing for a bad row."""
     if not is_sound(row, n_features):
         return np.empty(0)
-    indptr = np.zeros(2, dtype=np.uint64)
     result = np.empty((1, n_classes))
-    probabilities(as_rows(row, indptr), 0, 1, forest, decider, width, gap, n_finalists, result)
+    probabilities(as_rows(row, np.zeros(2, dtype=np.uint64)), 0, 1, forest, decider, width, gap, n_finalists, result)
     return result[0]

@@ -1,11 +1,11 @@
 """Walk rows down trees of linear machines: greedily, with a beam, or along all paths.
 
-``forest`` is the tuple ``(roots, left, right, leaf_class, table, scale, intercept, slope, shift, n_trees,
-n_nodes)``, tree t having the nodes ``roots[t]:roots[t + 1]``.
 The machine of node i has the value f = scale[i] * (its inner product) + intercept[i]; a positive one
 means left. Its calibrated log odds are slope[i] * f + shift[i], and the score of a path is the sum of
 the log probabilities on it.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,25 @@ from margintree.compiled.tables import room_for_hits, table_dot
 
 # Sums over paths of larger values would not be finite.
 LARGEST_VALUE = 1e100
+
+
+class Forest(NamedTuple):
+    """Trees over the same classes, tree t having the nodes ``roots[t]:roots[t + 1]``.
+
+    Compiled code is called with a plain tuple of these, which takes half the time to hand over.
+    """
+
+    roots: Any
+    left: Any
+    right: Any
+    leaf_class: Any
+    table: Any
+    scale: Any
+    intercept: Any
+    slope: Any
+    shift: Any
+    n_trees: Any
+    n_nodes: Any
 
 
 @compiled
@@ -28,7 +47,7 @@ def bounded(value):
 @compiled
 def machine_value(rows, i, forest, node, hits):
     """Return the decision value of one node for one row."""
-    return bounded(forest[5][node] * table_dot(rows, i, forest[4], node, hits) + forest[6][node])
+    return bounded(forest.scale[node] * table_dot(rows, i, forest.table, node, hits) + forest.intercept[node])
 
 
 @compiled
@@ -40,9 +59,9 @@ def log_probability(log_odds):
 @compiled
 def greedy(rows, first, last, forest, leaves):
     """Fill ``leaves[first:last]`` with the leaf that each row reaches by the sign of the machines."""
-    rows_, forest_ = pointers(rows), pointers(forest)
-    root, left, right = forest_[0][0], forest_[1], forest_[2]
-    hits = room_for_hits(rows_, forest_[4], first, last)
+    rows_, forest_ = pointers(rows), Forest(*pointers(forest))
+    root, left, right = forest_.roots[0], forest_.left, forest_.right
+    hits = room_for_hits(rows_, forest_.table, first, last)
     for i in range(first, last):
         node = root
         while left[node] >= 0:
@@ -53,9 +72,9 @@ def greedy(rows, first, last, forest, leaves):
 @compiled
 def path_values(rows, row_index, leaves, parent, forest, start, values):
     """Fill the decision values on the way from each row's given leaf up to the root, the leaf's parent first."""
-    rows_, forest_ = pointers(rows), pointers(forest)
+    rows_, forest_ = pointers(rows), Forest(*pointers(forest))
     for r in range(row_index.shape[0]):
-        hits = room_for_hits(rows_, forest_[4], row_index[r], row_index[r] + 1)
+        hits = room_for_hits(rows_, forest_.table, row_index[r], row_index[r] + 1)
         position = start[r]
         node = parent[leaves[r]]
         while node >= 0:
@@ -96,7 +115,7 @@ def beam(rows, i, forest, root, width, gap, classes, scores, base, size, work_no
     room for ``size`` classes and begins at ``base``. ``work_nodes`` and ``work_scores`` hold this level and the next,
     ``width`` each. Returns how many leaves were listed and how many machines were evaluated.
     """
-    left, right, leaf_class, slope, shift = forest[1], forest[2], forest[3], forest[7], forest[8]
+    left, right, leaf_class, slope, shift = forest.left, forest.right, forest.leaf_class, forest.slope, forest.shift
     n_found, n_evaluations = 0, 0
     if left[root] < 0:
         return keep(classes, scores, base, size, n_found, leaf_class[root], 0.0), 0
@@ -129,7 +148,7 @@ def beam(rows, i, forest, root, width, gap, classes, scores, base, size, work_no
 @compiled
 def all_paths(rows, i, forest, root, stop, node_scores, class_scores, hits):
     """Add the score of every leaf of the tree at nodes ``root:stop`` to its class; return the evaluations."""
-    left, right, leaf_class, slope, shift = forest[1], forest[2], forest[3], forest[7], forest[8]
+    left, right, leaf_class, slope, shift = forest.left, forest.right, forest.leaf_class, forest.slope, forest.shift
     n_evaluations = 0
     node_scores[root] = 0.0
     # Preorder: a parent comes before its children.

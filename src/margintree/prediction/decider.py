@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from margintree import compiled
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.linear_rows import read_only
 
@@ -54,7 +55,8 @@ class Decider:
 
     def arrays(self, forest: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return what the compiled loops read, given the forest whose table holds kernel machines."""
-        table, scale, intercept, first = forest[4], forest[5], forest[6], forest[10]
+        trees = compiled.walk.Forest(*forest)
+        table, scale, intercept, first = trees.table, trees.scale, trees.intercept, trees.n_nodes
         if self.table is not None:
             table, first = self.table.arrays, 0
             scale, intercept = read_only(self.table.scale), read_only(self.table.intercept)
