@@ -23,6 +23,8 @@ def built(root, tmp_path_factory):
     shutil.copytree(root / "docs", copy / "docs", ignore=generated)
     shutil.copytree(root / "examples", copy / "examples")
     shutil.copytree(root / "benchmarks" / "results", copy / "benchmarks" / "results")
+    # Pages link to the modules that they describe.
+    shutil.copytree(root / "src", copy / "src", ignore=shutil.ignore_patterns("__pycache__"))
     for page in root.glob("*.md"):
         shutil.copy(page, copy)
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-D", "plot_gallery=0", "docs", "html"]
@@ -50,6 +52,9 @@ def test_the_documentation_builds_without_warnings_in_a_minute(built):
         ("changelog.html", 'href="security.html"'),
         ("contributing.html", 'href="adding_a_split.html"'),
         ("auto_examples/plot_digits.html", "plot_tree"),
+        ("splits.html", 'href="splits/best_first.html"'),
+        ("api/margintree.splits.BestFirstSplit.html", 'href="../splits/best_first.html"'),
+        ("solvers/linear_dual.html", 'href="newton.html"'),
     ],
 )
 def test_pages_have_what_others_lead_to(built, page, text):
