@@ -99,6 +99,22 @@ def test_failed_jobs_are_told_with_their_errors(paper_results):
     assert "MemoryError: <no> & \\|" in report.markdown()
 
 
+def test_names_of_sets_in_a_results_file_lead_nowhere_and_stand_escaped(paper_results, tmp_path):
+    name = "../../<b>x</b>"
+    rows = [
+        {**row, "set": name, "key": f"{row['key']}|{name}"}
+        for row in paper_results.of_kind("split")
+        if row["set"] == "vowel"
+    ]
+    directory = tmp_path / "a" / "b" / "report"
+    written = Report(Results(rows)).write(directory)
+    assert {path for path in tmp_path.rglob("*") if path.is_file()} == set(written)
+    assert all(path.resolve().is_relative_to(directory) for path in written)
+    page = written[0].read_text()
+    assert "&lt;b&gt;x" in page
+    assert "<b>x" not in page
+
+
 def test_a_report_of_nothing_says_so_instead_of_failing(tmp_path):
     report = Report(Results([]))
     assert "No results yet." in report.page()

@@ -4,9 +4,8 @@ import base64
 import io
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -39,8 +38,7 @@ STYLE: dict[Any, Any] = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     """A drawing with its place in the report."""
 
     name: str
@@ -55,7 +53,10 @@ def all_figures(summary: Summary) -> list[Figure]:
 
 def _drawings(summary: Summary) -> Iterator[tuple[str, str, float, Callable[..., None], tuple[Any, ...]]]:
     """Yield name, title, height and what draws it with its arguments, for each figure."""
-    for comparison, title in ((PAPER, "the paper's methods, without bias"), (USERS, "methods for users, with bias")):
+    for comparison, title in {
+        PAPER: "the paper's methods, without bias",
+        USERS: "methods for users, with bias",
+    }.items():
         for over, test in rank_tests(summary, comparison).items():
             what = f"Mean ranks of {title}, over {test.n_settings} {over.removeprefix('all ')}"
             height = LINE * len(test.mean_ranks) + 1.1
@@ -71,9 +72,8 @@ def _drawings(summary: Summary) -> Iterator[tuple[str, str, float, Callable[...,
             yield f"figure2_{measure}", title, 3.4, _draw_curves, (summary, measure)
     if summary.pictures is not None:
         for name, cell in summary.row(summary.pictures["setting"], TREE_METHODS).items():
-            slug = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
             title, tree = f"Figure 1: class tree of {METHODS[name].title}, first split", cell.trees[0]
-            yield f"figure1_{slug}", title, 0.55 * tree.max_depth + 0.9, draw_tree, (summary.pictures, tree)
+            yield f"figure1_{name}", title, 0.55 * tree.max_depth + 0.9, draw_tree, (summary.pictures, tree)
 
 
 def _figure(name: str, title: str, height: float, draw: Callable[..., None], arguments: tuple[Any, ...]) -> Figure:
@@ -92,6 +92,8 @@ def _figure(name: str, title: str, height: float, draw: Callable[..., None], arg
     svg = re.sub(r'(<g|<use|<image) id="[^"]*"', r"\1", svg)
     for token, colour in ((INK, "currentColor"), (SOFT, "var(--soft, #606770)"), (GROUND, "var(--paper, white)")):
         svg = svg.replace(token, colour)
+    # A name for a file, whatever names of sets a results file has.
+    name = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     return Figure(name, title, svg.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1))
 
 
@@ -127,8 +129,7 @@ def _draw_cost(axes: "Axes", summary: Summary) -> None:
     axes.set_xscale("log")
     axes.margins(0.08, 0.12)
     axes.set(xlabel="decision functions per prediction", ylabel="mean accuracy, %")
-    _plain_log_ticks(axes.xaxis, [cost for _, cost in points.values()])
-    _legend(axes)
+    _plain_log_ticks(axes, axes.xaxis, [cost for _, cost in points.values()])
 
 
 def _draw_accuracy(axes: "Axes", summary: Summary, setting: Setting) -> None:
@@ -157,21 +158,17 @@ def _draw_curves(axes: "Axes", summary: Summary, measure: str) -> None:
             axes.plot([*points], [*points.values()], color=colour, marker=marker, markersize=4, label=label)
     axes.set_yscale("log")
     axes.set(xlabel="number of classes")
-    _plain_log_ticks(axes.yaxis, values)
-    _legend(axes)
+    _plain_log_ticks(axes, axes.yaxis, values)
 
 
-def _plain_log_ticks(axis: Any, values: list[float]) -> None:
-    """Label a logarithmic axis by plain numbers: every decade, and more where there are few."""
+def _plain_log_ticks(axes: "Axes", axis: Any, values: list[float]) -> None:
+    """Label a logarithmic axis by plain numbers, every decade and more where there are few; add the legend."""
     from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
     decades = np.log10(max(values) / min(values))
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
     axis.set_major_formatter(ScalarFormatter())
     axis.set_minor_formatter(NullFormatter())
-
-
-def _legend(axes: "Axes") -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=10, handletextpad=0.5)
 
 

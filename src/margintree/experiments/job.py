@@ -74,9 +74,8 @@ def _fitted(job: Job, X: Any, y: npt.NDArray[Any], seed: int) -> tuple[Any, floa
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(X, y)
-    model.set_params(n_jobs=None)
-    n_open = sum(issubclass(w.category, ConvergenceWarning) for w in caught)
-    return model, time.perf_counter() - began, n_open
+    seconds, n_open = time.perf_counter() - began, sum(issubclass(w.category, ConvergenceWarning) for w in caught)
+    return model.set_params(n_jobs=None), seconds, n_open
 
 
 def _accuracy(y: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> float:
@@ -99,7 +98,7 @@ def _tuned(job: Job, protocol: Protocol) -> dict[str, Any]:
         found = []
         for number in numbers:
             train, test = pairs[number]
-            model, _, _ = _fitted(replace(job, parameters=point), X[train], y[train], seed=number)
+            model, *_ = _fitted(replace(job, parameters=point), X[train], y[train], seed=number)
             found.append(_accuracy(y[test], model.predict(X[test])))
         return found
 
@@ -112,22 +111,17 @@ def _on_split(job: Job, protocol: Protocol) -> dict[str, Any]:
     assert job.number is not None
     rows = data.split(job.data_set, job.number)
     model, fit_seconds, n_open = _fitted(job, rows.X_train, rows.y_train, job.number)
-    began = time.perf_counter()
-    predicted = model.predict(rows.X_test)
     found: dict[str, Any] = {
-        "accuracy": _accuracy(rows.y_test, predicted),
+        "accuracy": _accuracy(rows.y_test, model.predict(rows.X_test)),
         "evaluations": float(np.mean(model.n_evaluations(rows.X_test))),
         "fit_seconds": fit_seconds,
-        "batch_seconds": time.perf_counter() - began,
         "open_gaps": n_open,
         "n_train": len(rows.y_train),
         "n_test": len(rows.y_test),
         "n_features": int(rows.X_train.shape[1]),
         "n_classes": len(model.classes_),
     }
-    if hasattr(model, "tree_"):
-        found["tree"] = model.tree_.to_newick()
-    return found
+    return found | ({"tree": model.tree_.to_newick()} if hasattr(model, "tree_") else {})
 
 
 def _timed(job: Job, protocol: Protocol) -> dict[str, Any]:
@@ -141,12 +135,10 @@ def _timed_with_fewer_classes(job: Job, protocol: Protocol) -> dict[str, Any]:
     # One random order for all numbers of classes: each set of classes holds the smaller ones.
     chosen = np.random.default_rng(0).permutation(np.unique(rows.y_train))[: job.number]
     train, test = (np.flatnonzero(np.isin(y, chosen)) for y in (rows.y_train, rows.y_test))
-    model, _, _ = _fitted(job, rows.X_train[train], rows.y_train[train], 0)
+    model, *_ = _fitted(job, rows.X_train[train], rows.y_train[train], 0)
     X = rows.X_test[test]
-    return {
-        "row_seconds": seconds_per_row(model, X, protocol.timed_rows),
-        "evaluations": float(np.mean(model.n_evaluations(X))),
-    }
+    evaluations = float(np.mean(model.n_evaluations(X)))
+    return {"row_seconds": seconds_per_row(model, X, protocol.timed_rows), "evaluations": evaluations}
 
 
 def _pictures(job: Job, protocol: Protocol) -> dict[str, Any]:

@@ -8,8 +8,8 @@ Data Sets, 2006).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
@@ -19,8 +19,7 @@ ALPHA = 0.05
 DECIMALS = 2
 
 
-@dataclass(frozen=True)
-class RankTest:
+class RankTest(NamedTuple):
     """Mean ranks with the p-value of Friedman's test and Nemenyi's critical difference."""
 
     mean_ranks: dict[str, float]
@@ -29,8 +28,7 @@ class RankTest:
     critical_difference: float
 
 
-@dataclass(frozen=True)
-class Comparison:
+class Comparison(NamedTuple):
     """How one method does against another over several settings, or over several splits.
 
     ``p_value`` is that of Wilcoxon's signed-rank test: how likely differences as large are between equal methods.

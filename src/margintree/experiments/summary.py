@@ -17,11 +17,8 @@ from margintree.experiments.results import Results, Row
 
 Setting = tuple[str, str]
 # The ways to measure what a prediction costs; the first depends on no machine.
-MEASURES = {
-    "evaluations": "decision functions",
-    "predict": "µs of predict",
-    "compiled": "µs of single_instance()",
-}
+MEASURES = {"evaluations": "decision functions", "predict": "µs of predict", "compiled": "µs of single_instance()"}
+KERNEL_TITLES = {"rbf": "Gaussian", "linear": "linear"}
 
 
 @dataclass(frozen=True)
@@ -116,6 +113,3 @@ def set_title(data_set: str) -> str:
 def setting_title(setting: Setting) -> str:
     """Return set and kernel as the paper writes them."""
     return f"{set_title(setting[0])}, {KERNEL_TITLES[setting[1]]}"
-
-
-KERNEL_TITLES = {"rbf": "Gaussian", "linear": "linear"}
