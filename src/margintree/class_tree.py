@@ -252,20 +252,9 @@ class ClassTree:
         >>> print(ClassTree.from_nested((0, (2, 1))).to_newick(["cat", "dog", "red fox"]))
         (cat,('red fox',dog));
         """
-        labels = [newick.quoted(name) for name in newick.distinct(_names(names, self.n_classes))]
-        leaf_class, right = self.leaf_class.tolist(), self.children_right.tolist()
-        pieces: list[str] = []
-        stack: list[int | str] = [";", 0]
-        while stack:
-            item = stack.pop()
-            if isinstance(item, str):
-                pieces.append(item)
-            elif leaf_class[item] >= 0:
-                pieces.append(labels[leaf_class[item]])
-            else:
-                pieces.append("(")
-                stack += (")", right[item], ",", item + 1)
-        return "".join(pieces)
+        labels = newick.distinct(_names(names, self.n_classes))
+        leaves = [None if k < 0 else labels[k] for k in self.leaf_class.tolist()]
+        return newick.text_of(leaves, self.children_right.tolist())
 
     def to_text(self, names: ClassNames | None = None, max_depth: int | None = None) -> str:
         """Return a drawing for the terminal: internal nodes as their number in brackets, leaves as their names.

@@ -37,6 +37,22 @@ def quoted(name: str) -> str:
     return name if _BARE_NAME.fullmatch(name) else "'" + name.replace("'", "''") + "'"
 
 
+def text_of(labels: list[str | None], children_right: list[int]) -> str:
+    """Return the text of a binary tree in preorder, given the names of its leaves and None for internal nodes."""
+    pieces: list[str] = []
+    stack: list[int | str] = [";", 0]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, str):
+            pieces.append(item)
+        elif (label := labels[item]) is not None:
+            pieces.append(quoted(label))
+        else:
+            pieces.append("(")
+            stack += (")", children_right[item], ",", item + 1)
+    return "".join(pieces)
+
+
 def _tokens(text: str) -> Iterator[tuple[str, str, int]]:
     for match in _TOKEN.finditer(text):
         kind, found, start = match.lastgroup, match.group(match.lastgroup or 0), match.start()

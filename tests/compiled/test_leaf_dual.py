@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from margintree.compiled import leaf_dual
 from margintree.compiled.rows import squared_norms
 from margintree.solvers.linear_rows import layout
-from margintree.solvers.newton import newton
+from margintree.solvers.newton import Start, newton
 from margintree.worker_threads import stop_flag
 
 LAYOUTS = pytest.mark.parametrize("make", [np.ascontiguousarray, sp.csr_array], ids=["dense", "csr"])
@@ -26,7 +26,7 @@ def list_problem(seed, n_rows=40, n_features=12):
 def exact(X, row_index, signs, offsets, ridge, fit_intercept=False):
     X = np.column_stack([X, np.ones(len(X))]) if fit_intercept else X
     start = np.zeros(X.shape[1])
-    return newton(X[row_index], signs, ridge[row_index], start, 1e-13, np.inf, 100, offset=offsets)[1]
+    return newton(X[row_index], signs, ridge[row_index], Start(start), 1e-13, np.inf, 100, offset=offsets)[1]
 
 
 @LAYOUTS

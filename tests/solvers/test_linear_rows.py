@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from margintree.solvers import linear_rows
-from margintree.solvers.newton import newton
+from margintree.solvers.newton import Start, newton
 from margintree.solvers.solution import SVMSolution
 
 LAYOUTS = ("dense", "many columns", "indexed", "csr")
@@ -168,7 +168,7 @@ def test_shrinking_keeps_the_optimum_on_many_easy_rows(class_problem: Any, layou
     solution = tight(problem.linear_rows(layout), labelling)
     signs = labelling[problem.classes]
     # Newton's method looks at every row in every step.
-    _, weights, *_ = newton(problem.features, signs, problem.ridge, np.zeros(40), 1e-12, np.inf, 100)
+    _, weights, *_ = newton(problem.features, signs, problem.ridge, Start(np.zeros(40)), 1e-12, np.inf, 100)
     decision = problem.features @ weights
     assert np.mean(signs * decision > 1.0) > 0.5, "the problem has too few easy rows"
     assert solution.objective == pytest.approx(problem.primal(weights @ weights, signs * decision), rel=2 * TIGHT)

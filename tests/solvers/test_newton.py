@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from margintree import compiled
 from margintree.solvers.linear_rows import NEWTON_FEATURES
-from margintree.solvers.newton import newton
+from margintree.solvers.newton import Start, newton
 from margintree.worker_threads import stop_flag
 
 
@@ -19,7 +19,7 @@ def signs_of(problem: Any) -> Any:
 
 
 def run(problem: Any, weights: Any, *, tol: float = 1e-10, cutoff: float = np.inf, max_iter: int = 100) -> Any:
-    return newton(problem.features, signs_of(problem), problem.ridge, weights, tol, cutoff, max_iter)
+    return newton(problem.features, signs_of(problem), problem.ridge, Start(weights), tol, cutoff, max_iter)
 
 
 def badly_scaled(compact_problem: Any) -> Any:
@@ -78,7 +78,7 @@ def test_primal_value_never_rises(compact_problem: Any, seed: int, C: float) -> 
 def test_first_step_is_shortened_where_the_whole_one_would_raise_the_primal_value() -> None:
     # No row has a slack at w = 2: the quadratic model knows the regulariser alone and points to w = 0.
     features, signs, ridge = np.array([[1.0], [-1.0], [1.5]]), np.array([1.0, -1.0, 1.0]), np.full(3, 1e-3)
-    _, weights, _, _, primal, _ = newton(features, signs, ridge, np.array([2.0]), 1e-10, np.inf, 1)
+    _, weights, _, _, primal, _ = newton(features, signs, ridge, Start(np.array([2.0])), 1e-10, np.inf, 1)
     assert 0.0 < weights[0] < 2.0
     assert primal < 0.5 * 2.0**2
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from margintree import compiled
 from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, NEWTON_ITERATIONS, POLISH_TOL, LinearRows, layout
-from margintree.solvers.newton import newton
+from margintree.solvers.newton import Start, newton
 from margintree.solvers.solution import Array, DualSolution
 from margintree.worker_threads import stop_flag
 
@@ -105,7 +105,7 @@ def _finish_by_newton(rows: LinearRows, weights: Array) -> tuple[int, Array, Arr
         pairs.reshape(len(row), -1),
         np.ones(len(row)),
         2.0 * rows.ridge[row],
-        weights.reshape(-1),
+        Start(weights.reshape(-1)),
         POLISH_TOL,
         np.inf,
         NEWTON_ITERATIONS,

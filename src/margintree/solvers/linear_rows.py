@@ -18,7 +18,7 @@ from margintree import compiled
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import MEGABYTE, KernelSource
-from margintree.solvers.newton import newton
+from margintree.solvers.newton import Start, newton
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, DualSolution, SVMSolution
 from margintree.worker_threads import give_up_if_abandoned, stop_flag
@@ -174,7 +174,7 @@ class LinearRows(NodeRows):
         )
         if newton_pays and primal - dual > tol * primal and dual <= cutoff:
             steps, weights, alpha, decision, primal, dual = newton(
-                self.feature_matrix, signs, self.ridge, weights, tol, cutoff, NEWTON_ITERATIONS, alpha=alpha, dual=dual
+                self.feature_matrix, signs, self.ridge, Start(weights, alpha, dual), tol, cutoff, NEWTON_ITERATIONS
             )
             n_iter += steps
         return SVMSolution(alpha, decision, primal, dual, float(weights @ weights), n_iter, labelling, weights)
@@ -185,16 +185,9 @@ class LinearRows(NodeRows):
             return solution
         assert solution.weights is not None
         signs = solution.labelling[self.classes]
+        start = Start(solution.weights, solution.alpha, solution.dual_objective)
         steps, weights, alpha, decision, primal, dual = newton(
-            self.features,
-            signs,
-            self.ridge,
-            solution.weights,
-            POLISH_TOL,
-            np.inf,
-            NEWTON_ITERATIONS,
-            alpha=solution.alpha,
-            dual=solution.dual_objective,
+            self.features, signs, self.ridge, start, POLISH_TOL, np.inf, NEWTON_ITERATIONS
         )
         norm, n_iter = float(weights @ weights), solution.n_iter + steps
         return SVMSolution(alpha, decision, primal, dual, norm, n_iter, solution.labelling, weights)
@@ -233,7 +226,7 @@ class LinearRows(NodeRows):
         if newton_pays and primal - dual > tol * primal:
             psi = (self._own_copy[:, :, None] * mix[self.classes][:, None, :]).reshape(self.n_rows, -1)
             steps, flat, alpha, signed, primal, dual = newton(
-                psi, signs, self.ridge, weights.reshape(-1), tol, np.inf, NEWTON_ITERATIONS
+                psi, signs, self.ridge, Start(weights.reshape(-1)), tol, np.inf, NEWTON_ITERATIONS
             )
             n_iter += steps
             weights = flat.reshape(weights.shape)

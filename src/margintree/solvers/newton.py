@@ -8,6 +8,8 @@ that coordinate descent takes there, and it is used only then.
 See docs/solvers/newton.md.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -18,26 +20,33 @@ from margintree.worker_threads import give_up_if_abandoned
 MAX_HALVINGS = 30
 
 
+class Start(NamedTuple):
+    """Weights to start from, and a dual point that is known already."""
+
+    weights: Array
+    alpha: Array | None = None
+    dual: float = -np.inf
+
+
 def newton(
     features: Array,
     signs: Array,
     ridge: Array,
-    weights: Array,
+    start: Start,
     tol: float,
     cutoff: float,
     max_iter: int,
     *,
-    alpha: Array | None = None,
-    dual: float = -np.inf,
     offset: Array | float = 0.0,
 ) -> tuple[int, Array, Array, Array, float, float]:
-    """Minimise from ``weights``; return iterations, weights, alpha, decisions, primal and dual value.
+    """Minimise from ``start``; return iterations, weights, alpha, decisions, primal and dual value.
 
     The dual point is a_j = max(0, 1 - t_j w'x_j) / r_j. Its weight vector is w minus the gradient of
-    the primal, which is at hand, so the duality gap costs nothing. ``alpha`` and ``dual`` are a dual point that is
-    known already; it is kept where Newton's steps find none better. ``offset`` is added to every w'x_j.
+    the primal, which is at hand, so the duality gap costs nothing. A dual point that is known already is kept
+    where Newton's steps find none better. ``offset`` is added to every w'x_j.
     """
-    best_dual, best_alpha = dual, np.zeros_like(signs) if alpha is None else alpha
+    weights, best_dual = start.weights, start.dual
+    best_alpha = np.zeros_like(signs) if start.alpha is None else start.alpha
     decision = features @ weights + offset
     margins = 1.0 - signs * offset
     for n_iter in range(max_iter + 1):
