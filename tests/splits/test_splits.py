@@ -110,6 +110,14 @@ def test_best_first_without_patience_proves_the_exhaustive_optimum(kind, balance
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_best_first_proves_its_optimum_up_to_ten_classes(kind):
+    node = make_node(kind, 10, spread=2.0)
+    proved, patient = BestFirstSplit().divide(node), BestFirstSplit(prove_up_to=9, patience=2).divide(node)
+    assert proved.lower_bound >= 0.99 * proved.solution.objective
+    assert patient.lower_bound < 0.9 * patient.solution.objective
+
+
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", [name for name in SPLITS if name != "paper"])
 @pytest.mark.parametrize("balance", [0.0, 0.4])
 def test_a_split_is_feasible_and_leaves_no_side_empty(kind, name, balance):

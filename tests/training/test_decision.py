@@ -86,6 +86,19 @@ def test_the_cheapest_within_so_many_standard_errors_of_the_best_is_chosen(monke
     ]
 
 
+@pytest.mark.parametrize(
+    ("with_path", "expected"),
+    # Ahead on one row and behind on none; ahead on two and behind on one; ahead on three and behind on two; level.
+    [([1], REST_WITH_PATH), ([2, 9], REST_WITH_PATH), ([8, 9], REST), ([0, 1, 2], REST)],
+)
+def test_machines_without_a_path_decide_unless_it_makes_them_clearly_better(with_path, expected):
+    flat = [1, 2] if with_path == [1] else [0, 1, 2]
+    results = {PAIRS: result(range(50), 3), REST: result(flat, 30), REST_WITH_PATH: result(with_path, 10)}
+    assert choose(results)[0] == expected
+    del results[REST]
+    assert choose(results)[0] == REST_WITH_PATH
+
+
 def test_of_candidates_that_cost_the_same_the_more_accurate_is_chosen():
     # Behind on three rows and ahead on two.
     for wrong, expected in (([[0, 1, 2], [3, 4]], PAIRS), ([[3, 4], [0, 1, 2]], PATHS)):

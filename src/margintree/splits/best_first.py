@@ -47,6 +47,8 @@ class BestFirstSplit:
         takes the node's share of it, so that it costs the same on every level of the tree; that of a list takes
         less at nodes with fewer than a tenth of all rows. With None it goes on until the optimum is proved, where
         labellings are listed.
+    prove_up_to : int, default=10
+        Classes up to which a list is searched until its optimum is proved, at nodes with a tenth of all rows or more.
     n_directions : int, default=1
         Principal directions of the class means that give the first labellings of a list, beside balanced 2-means.
     search_tol : float, default=5e-3
@@ -70,6 +72,7 @@ class BestFirstSplit:
     list_up_to: int = 11
     neighbours_up_to: int = 150
     patience: int | None = 25
+    prove_up_to: int = 10
     n_directions: int = 1
     search_tol: float = 5e-3
     slack: float = 2e-3
@@ -119,8 +122,10 @@ class BestFirstSplit:
         return search
 
     def _patience_for_list(self, node: NodeProblem) -> int | None:
-        if self.patience is None or node.share >= FULL_PATIENCE_SHARE:
-            return self.patience
+        if node.share >= FULL_PATIENCE_SHARE:
+            return None if node.n_classes <= self.prove_up_to else self.patience
+        if self.patience is None:
+            return None
         return max(min(LEAST_PATIENCE, self.patience), round(self.patience * node.share / FULL_PATIENCE_SHARE))
 
 

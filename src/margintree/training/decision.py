@@ -207,6 +207,22 @@ def is_hopeless(candidate: Candidate, results: dict[Candidate, Result]) -> bool:
     return loss > defaults.CLEARLY_BEHIND * error
 
 
+def is_worth_its_path(candidate: Candidate, results: dict[Candidate, Result]) -> bool:
+    """Return whether a candidate has no path, or is better with it than the same machines without.
+
+    Validation flatters paths: the structure of the tree has seen all rows.
+    """
+
+    def machines(one: Candidate) -> tuple[str, str, float, float]:
+        return one.decide, one.loss, one.offset_scale, one.cost_factor
+
+    without = [one for one in results if machines(one) == machines(candidate) and not one.weighs_path]
+    if not candidate.weighs_path or not without:
+        return True
+    gain, error = results[candidate].gain_over(best_of({one: results[one] for one in without}))
+    return gain > defaults.ENOUGH * error
+
+
 def best_of(results: dict[Candidate, Result]) -> Result:
     """Return the result with the highest accuracy."""
     return max(results.values(), key=lambda result: result.accuracy)
@@ -221,11 +237,12 @@ def choose(results: dict[Candidate, Result]) -> tuple[Candidate, list[CandidateR
     if not results[usual].importance.any():
         # No row can tell, as with one row per class.
         return usual, []
-    best = best_of(results)
+    allowed = {one: result for one, result in results.items() if is_worth_its_path(one, results)}
+    best = best_of(allowed)
     behind = {one: best.gain_over(result) for one, result in results.items()}
     cost = {one: float(result.n_evaluations.mean()) for one, result in results.items()}
     chosen = min(
-        (one for one, (loss, error) in behind.items() if loss <= defaults.ENOUGH * error),
+        (one for one in allowed if behind[one][0] <= defaults.ENOUGH * behind[one][1]),
         key=lambda c: (cost[c], behind[c]),
     )
     return chosen, [
