@@ -1,7 +1,6 @@
 """A predictor for one row at a time, for methods without a tree."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,37 +11,22 @@ from margintree import compiled
 from margintree.prediction.decoding import Code, class_scores
 from margintree.prediction.kernel_tree import kernel_table
 from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
-from margintree.prediction.one_row import PolynomialGuard, RowReader
+from margintree.prediction.one_row import PolynomialGuard, RowPredictor, RowReader
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import read_only
 from margintree.solvers.solution import Array
 
 Index = npt.NDArray[np.int64]
-# From a row, its width and the machines to the number of a class; -1 for a row that is not sound.
-Choice = Callable[..., int]
 
 
-@dataclass(frozen=True, eq=False)
-class FlatInstancePredictor:
-    """Classifies one row by machines without a tree; read-only, so threads may share it.
-
-    A row is given dense, ``predict(x)``, or sparse, ``predict(indices, values)`` with ascending columns. The labels
-    are those of the estimator's ``predict``. Only what memory safety needs is checked: the width of a dense row,
-    the columns of a sparse one, and that values are finite.
+class FlatInstancePredictor(RowPredictor):
+    """Classifies one row by machines without a tree.
 
     Values, votes and eliminations are one compiled call for linear machines, and for Gaussian and polynomial ones
     with dense support vectors, each of which costs one kernel value. Other kernels evaluate all machines as the
     batch does. Distances from the rows of an output code are taken outside compiled code.
     """
-
-    classes: npt.NDArray[Any]
-    n_features: int
-    _reader: RowReader
-    _width: int
-    _machines: tuple[Any, ...]
-    _choice: Choice
-    _rule: tuple[Any, ...]
 
     @classmethod
     def by_largest_value(
@@ -79,29 +63,22 @@ class FlatInstancePredictor:
         machines: MachineSet,
         classes: npt.NDArray[Any],
         n_features: int,
-        choice: Choice,
+        choice: Callable[..., int],
         rule: tuple[Any, ...],
         *,
         asks_all: bool = True,
     ) -> "FlatInstancePredictor":
         if isinstance(machines, LinearMachines):
             arrays = _linear_arrays(machines, asks_all)
-            return cls(classes, n_features, RowReader(n_features, True), n_features, arrays, choice, rule)
+            return cls(classes, n_features, RowReader(n_features, True), choice, (n_features, arrays, *rule))
         compiled = _kernel_arrays(machines)
         if compiled is not None:
             reader = RowReader(n_features, False, guard=PolynomialGuard.of(machines.function, machines.vectors))
-            return cls(classes, n_features, reader, n_features, compiled, choice, rule)
+            return cls(classes, n_features, reader, choice, (n_features, compiled, *rule))
         reader = RowReader(n_features, False, machines.decisions, sp.issparse(machines.vectors))
         n_machines = len(machines.constants)
         arrays = _linear_arrays(_unit_machines(n_machines), asks_all)
-        return cls(classes, n_features, reader, n_machines, arrays, choice, rule)
-
-    def predict(self, x: Any, values: Any = None) -> Any:
-        """Return the label of one row, dense ``x`` or sparse ``x`` (the columns) and ``values``."""
-        number = self._choice(self._reader.read(x, values), self._width, self._machines, *self._rule)
-        if number < 0:
-            raise self._reader.complaint(x, values)
-        return self.classes[number]
+        return cls(classes, n_features, reader, choice, (n_machines, arrays, *rule))
 
 
 def _nearest_row_of_code(row: Any, width: int, machines: Any, code: Code, weights: Array, rule: str) -> int:

@@ -13,26 +13,15 @@ from margintree import compiled
 from margintree.prediction.flat_ranking import FlatRanking
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
-from margintree.prediction.one_row import PolynomialGuard, RowReader
+from margintree.prediction.one_row import PolynomialGuard, RowPredictor, RowReader
 from margintree.prediction.ranker import Ranker, checked_k
 from margintree.solvers.solution import Array
 
 
 @dataclass(frozen=True, eq=False)
-class SingleInstancePredictor:
-    """Classifies one row in one compiled call; read-only, so threads may share it.
+class SingleInstancePredictor(RowPredictor):
+    """Classifies one row by a tree, in one compiled call."""
 
-    A row is given dense, ``predict(x)``, or sparse, ``predict(indices, values)`` with ascending columns. The labels
-    are those of the estimator's ``predict``. Only what memory safety needs is checked: the width of a dense row,
-    the columns of a sparse one, and that values are finite.
-    """
-
-    classes: npt.NDArray[Any]
-    n_features: int
-    _reader: RowReader
-    # From a row and the rule's arguments to the number of a class; -1 for a row that is not sound.
-    _choice: Callable[..., int]
-    _rule: tuple[Any, ...]
     _ranking: "WalkOfRow | FlatRankingOfRow | None"
 
     @classmethod
@@ -61,13 +50,6 @@ class SingleInstancePredictor:
             if not is_greedy:
                 choice, rule = ranking.choice
         return cls(classes, n_features, reader, choice, rule, ranking)
-
-    def predict(self, x: Any, values: Any = None) -> Any:
-        """Return the label of one row, dense ``x`` or sparse ``x`` (the columns) and ``values``."""
-        number = self._choice(self._reader.read(x, values), *self._rule)
-        if number < 0:
-            raise self._reader.complaint(x, values)
-        return self.classes[number]
 
     def predict_top_k(
         self, x: Any, values: Any = None, *, k: int | None = None
