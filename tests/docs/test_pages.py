@@ -49,6 +49,8 @@ def test_the_code_of_a_page_runs(name, code_of, tmp_path, monkeypatch):
     code = code_of(name)
     if "fetch_" in code and not os.environ.get("MARGINTREE_DATA"):
         pytest.skip("needs MARGINTREE_DATA")
+    if "margintree.dask" in code:
+        pytest.importorskip("distributed", reason="needs the extra dask")
     exec(compile(code, name, "exec"), {"__name__": "page"})
     plt.close("all")
 

@@ -86,8 +86,6 @@ class ArrayFiles:
 
     def __init__(self, parent: str | os.PathLike[str] | None) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="margintree-", dir=parent))
-        # Workers may run as another user of the same group.
-        self.path.chmod(0o770)
         self._files: dict[int, tuple[weakref.ref[Any], str]] = {}
         self._finalizer = weakref.finalize(self, _remove, self.path)
         self._n_files = 0

@@ -43,6 +43,13 @@ class FitTraffic:
         Of tasks and their results, between the client and the workers.
     n_bytes_written : int
         To files that the workers map.
+
+    Examples
+    --------
+    >>> from margintree.dask import FitTraffic
+    >>> traffic = FitTraffic(n_bytes_of_rows=1000, n_bytes_sent=400, n_bytes_written=2500)
+    >>> traffic.n_bytes_sent / traffic.n_bytes_of_rows
+    0.4
     """
 
     n_bytes_of_rows: int

@@ -35,7 +35,16 @@ SECONDS_WITHOUT_WORKERS = 10.0
 
 
 class ClusterLostError(RuntimeError):
-    """The scheduler of a Dask cluster cannot be reached, or its workers die of a task again and again."""
+    """The scheduler of a Dask cluster cannot be reached, or its workers die of a task again and again.
+
+    Examples
+    --------
+    >>> from margintree.dask import ClusterLostError
+    >>> try:  # doctest: +SKIP
+    ...     model.fit(X, y)
+    ... except ClusterLostError:
+    ...     client = start_another_cluster()
+    """
 
 
 class Cluster:
@@ -191,16 +200,23 @@ class Batch:
     def _wait(self) -> Future:
         client = self._cluster.client
         reached = staffed = time.monotonic()
+        is_cancelled = False
         while True:
             try:
                 future = self._done.get(timeout=SECONDS_BETWEEN_LOOKS)
             except queue.Empty:
                 give_up_if_abandoned()
             else:
-                if future.status not in ("cancelled", "lost"):
+                is_cancelled = future.status in ("cancelled", "lost")
+                if not is_cancelled:
                     return future
             now = time.monotonic()
             if client.status == "running":
+                if is_cancelled:
+                    raise ClusterLostError(
+                        f"A task of the fit ({future.key}) was cancelled, for example by Client.restart(). The fit has "
+                        "ended, and an earlier model is as it was. Call fit again."
+                    )
                 reached = now
             elif client.status == "closed" or now - reached > SECONDS_WITHOUT_SCHEDULER:
                 raise self._cluster.lost()
