@@ -96,7 +96,8 @@ def ordered_rows(cluster: Cluster, blocks: Blocks, rules: Rules, *, C: float, cl
     _check_alike(facts)
     full = [fact for fact in facts if fact.n_rows]
     classes = np.unique(np.concatenate([fact.labels for fact in full]))
-    check_classification_targets(classes)
+    # Each twice: scikit-learn warns of labels most of which occur once.
+    check_classification_targets(np.repeat(classes, 2))
     codes = np.concatenate([np.searchsorted(classes, fact.labels)[fact.codes] for fact in full])
     weight = np.concatenate([np.ones(fact.n_rows) if fact.weight is None else fact.weight for fact in full])
     keys = np.concatenate([fact.keys for fact in full])
