@@ -10,6 +10,7 @@ memory. Cases are kept in results/dask_cluster.json; one that runs anew takes th
 
 import argparse
 import json
+import os
 import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,6 +27,7 @@ from report import RESULTS, commit, heading, table, write
 
 from margintree import MarginTreeClassifier
 from margintree.dask import DaskMarginTreeClassifier
+from margintree.dask.cluster import Batch
 from margintree.model_file.files import as_contents
 
 KEPT = RESULTS / "dask_cluster.json"
@@ -67,6 +69,30 @@ def generated(n_classes: int, rows_per_class: int) -> tuple[Any, ...]:
     return X[order], y[order], X_test, y_test
 
 
+class Stages:
+    """Listens to a fit: seconds during which tasks of a kind are under way, and the bytes of their results."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self.sent: dict[str, float] = {}
+
+    def __enter__(self) -> "Stages":
+        self._next_done = Batch.next_done
+
+        def next_done(batch: Batch) -> Any:
+            began, before = time.perf_counter(), batch._cluster.n_bytes
+            result = self._next_done(batch)
+            self.seconds[batch.name] = self.seconds.get(batch.name, 0.0) + time.perf_counter() - began
+            self.sent[batch.name] = self.sent.get(batch.name, 0.0) + (batch._cluster.n_bytes - before) / MEGABYTE
+            return result
+
+        Batch.next_done = next_done  # type: ignore[method-assign]
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        Batch.next_done = self._next_done  # type: ignore[method-assign]
+
+
 def speed(name: str, rows: tuple[Any, ...], client: Client) -> dict[str, Any]:
     X, y, X_test, y_test = rows
     with TemporaryDirectory() as directory:
@@ -90,6 +116,23 @@ def speed(name: str, rows: tuple[Any, ...], client: Client) -> dict[str, Any]:
         "sent_mb": traffic.n_bytes_sent / MEGABYTE,
         "written_mb": traffic.n_bytes_written / MEGABYTE,
         "accuracy": float(near.score(X_test, y_test)),
+        "commit": commit(),
+    }
+
+
+def stages(rows: tuple[Any, ...], client: Client) -> dict[str, Any]:
+    """Fit on one core, so that the seconds of a stage are those of a core, whoever works."""
+    X, y, _, _ = rows
+    with TemporaryDirectory() as directory, Stages() as heard:
+        lazy = on_disk(X, y, directory)
+        model, seconds = timed(lambda: DaskMarginTreeClassifier(client=client).fit(*lazy))
+    return {
+        "rows": len(y),
+        "classes": len(model.classes_),
+        "dask_s": seconds,
+        "stages_s": heard.seconds,
+        "stages_mb": heard.sent,
+        "model_mb": sum(array.nbytes for array in as_contents(model.to_local())[0].values()) / MEGABYTE,
         "commit": commit(),
     }
 
@@ -127,6 +170,7 @@ def memory(n_classes: int, rows_per_class: int) -> dict[str, Any]:
         "written_mb": traffic.n_bytes_written / MEGABYTE,
         "accuracy": float(model.to_local().score(X_test, y_test)),
         "accuracy_of_quarter": accuracy_of_quarter,
+        "cores": len(os.sched_getaffinity(0)),
         "commit": commit(),
     }
 
@@ -138,7 +182,7 @@ def report(kept: dict[str, Any]) -> list[str]:
         "from files; sent are tasks and results between client and workers, written are files that workers map.",
         "",
     ]
-    speeds = {name: row for name, row in kept.items() if name != "memory"}
+    speeds = {name: row for name, row in kept.items() if name not in ("memory", "stages")}
     lines += table(
         [
             "data",
@@ -166,13 +210,32 @@ def report(kept: dict[str, Any]) -> list[str]:
             for name, row in speeds.items()
         ],
     )
+    if "stages" in kept:
+        row = kept["stages"]
+        in_client = row["dask_s"] - sum(row["stages_s"].values())
+        lines += [
+            f"## Where the time goes: {row['rows']} rows of {row['classes']} classes",
+            "",
+            "Two workers and the client share one core: seconds during which the client waits for tasks of a kind, and "
+            "megabytes of their results. The rest is work of the client itself. Workers had not fitted before. The "
+            f"model has {row['model_mb']:.0f} MB.",
+            "",
+            *table(
+                ["tasks", "s", "sent, MB"],
+                [
+                    *([name, f"{s:.1f}", f"{row['stages_mb'][name]:.1f}"] for name, s in row["stages_s"].items()),
+                    ["client", f"{in_client:.1f}", "—"],
+                ],
+            ),
+        ]
     if "memory" in kept:
         row = kept["memory"]
         lines += [
             f"## Bounded memory: {row['rows']} rows of {row['classes']} classes",
             "",
             f'Two workers with `memory_limit="{MEMORY_LIMIT}"` and `max_rows_per_node={MAX_ROWS_PER_NODE}`; in memory, '
-            "a quarter of the rows with `n_jobs=2`. Memory is the peak of the largest worker.",
+            "a quarter of the rows with `n_jobs=2`. Memory is the peak of the largest worker. "
+            f"All of it on {row['cores']} of the cores.",
             "",
             *table(
                 ["fit", "s", "worker, MB", "accuracy"],
@@ -190,20 +253,23 @@ def report(kept: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["wordnet_hypernyms", "generated", "memory"])
+    parser.add_argument("--only", choices=["wordnet_hypernyms", "generated", "stages", "memory"])
     parser.add_argument("--classes", type=int)
     parser.add_argument("--rows-per-class", type=int)
     given = parser.parse_args()
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    cases = [given.only] if given.only else ["wordnet_hypernyms", "generated", "memory"]
+    cases = [given.only] if given.only else ["wordnet_hypernyms", "generated", "stages", "memory"]
     for case in cases:
         if case == "memory":
             kept[case] = memory(given.classes or 10_000, given.rows_per_class or 200)
         else:
-            rows = generated(given.classes or 5000, given.rows_per_class or 100) if case == "generated" else None
+            is_generated = case != "wordnet_hypernyms"
+            rows = generated(given.classes or 5000, given.rows_per_class or 100) if is_generated else source_split(case)
             options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
+            if case == "stages":
+                os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
             with LocalCluster(**options) as cluster, Client(cluster) as client:
-                kept[case] = speed(case, rows or source_split(case), client)
+                kept[case] = stages(rows, client) if case == "stages" else speed(case, rows, client)
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
         print(case, kept[case], flush=True)
     write("dask_cluster", report(kept))
