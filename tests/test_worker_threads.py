@@ -3,13 +3,15 @@
 import contextvars
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
 import pytest
+from sklearn.datasets import load_iris
 
 import margintree.compiled.compile  # noqa: F401  (listens to the compiler)
-from margintree import worker_threads
+from margintree import MarginTreeClassifier, compiled, worker_threads
 from margintree.worker_threads import (
     Abandoned,
     Threads,
@@ -18,6 +20,7 @@ from margintree.worker_threads import (
     in_any_order,
     in_threads,
     stop_flag,
+    stoppable,
 )
 
 
@@ -91,11 +94,12 @@ def test_stopped_work_gives_up_where_it_asks_in_python_and_in_compiled_code(is_c
 
     def work():
         at_work.set()
-        if is_compiled:
-            spin(stop_flag(), np.zeros(1))
-        while not is_compiled and not stop_flag()[0]:
-            time.sleep(0.001)
         try:
+            if is_compiled:
+                with stoppable() as stop:
+                    spin(stop, np.zeros(1))
+            while not stop_flag()[0]:
+                time.sleep(0.001)
             give_up_if_abandoned()
             outcome.append("went on")
         except Abandoned:
@@ -163,3 +167,26 @@ def test_a_thread_that_dies_before_it_begins_is_not_waited_for_without_end(monke
     threading._limbo.clear()
     monkeypatch.undo()
     assert apart(lambda: 1) == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "loop", "n_results", "model"),
+    [
+        ("linear_dual", "solve", 3, MarginTreeClassifier()),
+        ("kernel_dual", "sweeps", 4, MarginTreeClassifier("rbf")),
+    ],
+)
+def test_nobody_reads_what_a_stopped_solver_left_unfinished(module, loop, n_results, model, monkeypatch):
+    # Dual variables that were all zero gave bounds of 0 / 0, and a warning after an interrupted command's last word.
+    work = worker_threads._Work()
+
+    def stopped(*_):
+        work.stop(KeyboardInterrupt())
+        return ("unfinished",) * n_results
+
+    monkeypatch.setattr(getattr(compiled, module), loop, stopped)
+    context = contextvars.copy_context()
+    context.run(worker_threads._current.set, work)
+    # Outside the main thread a fit on one thread starts no others, so that its own error arrives.
+    with ThreadPoolExecutor(1) as thread, pytest.raises(Abandoned):
+        thread.submit(context.run, model.fit, *load_iris(return_X_y=True)).result()

@@ -4,8 +4,8 @@ Python looks at signals between two steps of the interpreter in the main thread,
 compiled loop or a matrix product waits for the end of that. Long work therefore runs in other threads, while the main
 thread waits where it can be interrupted. All threads of one piece of work, however deeply nested, share one flag.
 An interrupt or an error sets it; nobody waits for the threads then, and they end where they next look at it: before
-each task, in ``give_up_if_abandoned``, which the solvers call before each problem, and once per pass over the rows in
-compiled loops, which are given ``stop_flag()``. A process that exits waits for that.
+each task, in ``give_up_if_abandoned``, and once per pass over the rows in compiled loops, which get the flag from
+``stoppable``. A process that exits waits for that.
 """
 
 import contextlib
@@ -75,6 +75,14 @@ def give_up_if_abandoned() -> None:
     """Raise ``Abandoned`` in a thread whose result is not needed any more."""
     if stop_flag()[0]:
         raise Abandoned
+
+
+@contextlib.contextmanager
+def stoppable() -> Generator[npt.NDArray[np.bool_], None, None]:
+    """Give the flag to a compiled loop. One that stops leaves its results unfinished, which nobody may then read."""
+    give_up_if_abandoned()
+    yield stop_flag()
+    give_up_if_abandoned()
 
 
 class Threads(Executor):

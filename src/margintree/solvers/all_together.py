@@ -22,7 +22,7 @@ from margintree import compiled
 from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, NEWTON_ITERATIONS, POLISH_TOL, LinearRows, layout
 from margintree.solvers.newton import Start, newton
 from margintree.solvers.solution import Array, DualSolution
-from margintree.worker_threads import stop_flag
+from margintree.worker_threads import stoppable
 
 MulticlassLoss = Literal["crammer_singer", "weston_watkins"]
 
@@ -68,16 +68,17 @@ def solve_all_together(rows: LinearRows, loss: MulticlassLoss, *, tol: float, ma
     weights = np.zeros((n_columns, rows.n_classes))
     newton_pays = loss == "weston_watkins" and _newton_pays(rows)
     epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, weights.size)) if newton_pays else max_iter
-    seed, stop = rows.seed, stop_flag()
-    n_iter, primal, dual = compiled.all_together.solve(problem, coefficients, weights, tol, epochs, seed, stop)
+    with stoppable() as stop:
+        n_iter, primal, dual = compiled.all_together.solve(problem, coefficients, weights, tol, epochs, rows.seed, stop)
     steps = 0
     if newton_pays:
         steps, coefficients, weights, primal, dual = _finish_by_newton(rows, weights)
     elif coefficients.size * n_columns <= REFINE_SIZE:
         epochs = REFINE_WORK // max(1, coefficients.size * n_columns)
-        steps, primal, dual = compiled.all_together.refine(
-            problem, coefficients, weights, REFINE_PRECISION, epochs, seed, stop
-        )
+        with stoppable() as stop:
+            steps, primal, dual = compiled.all_together.refine(
+                problem, coefficients, weights, REFINE_PRECISION, epochs, rows.seed, stop
+            )
     return AllTogetherSolution(
         coefficients, rows.feature_matrix @ weights, primal, dual, float(np.sum(weights**2)), n_iter + steps, weights
     )

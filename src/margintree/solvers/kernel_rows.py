@@ -14,7 +14,7 @@ from margintree import compiled
 from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, DualSolution, SVMSolution
-from margintree.worker_threads import give_up_if_abandoned, stop_flag
+from margintree.worker_threads import give_up_if_abandoned, stoppable
 
 # Rows computed in one go when one is missing: enough for a matrix product to pay.
 FETCH = 32
@@ -208,7 +208,6 @@ class KernelRows(NodeRows):
         self, coupling: Array, alpha: Array, tol: float, max_iter: int, cutoff: float
     ) -> tuple[Array, int, float, float]:
         """Run coordinate descent from ``alpha``, in place; see ``margintree.compiled.kernel_dual``."""
-        give_up_if_abandoned()
         signed = self._signed_decisions(coupling, alpha)
         # No SVM costs more than w = 0. A dual value above that shows that the function is no kernel, and
         # that the dual has no maximum to run after.
@@ -217,24 +216,25 @@ class KernelRows(NodeRows):
         n_updates, max_updates = 0, max_iter * self.n_rows
         resume = np.zeros(2)
         while True:
-            updates, primal, dual, missing = compiled.kernel_dual.sweeps(
-                self._gram,
-                self._slot,
-                self._column,
-                self._recent,
-                self.classes,
-                self.class_start,
-                coupling,
-                self.ridge,
-                self._curvature,
-                alpha,
-                signed,
-                tol,
-                cutoff,
-                max_updates - n_updates,
-                resume,
-                stop_flag(),
-            )
+            with stoppable() as stop:
+                updates, primal, dual, missing = compiled.kernel_dual.sweeps(
+                    self._gram,
+                    self._slot,
+                    self._column,
+                    self._recent,
+                    self.classes,
+                    self.class_start,
+                    coupling,
+                    self.ridge,
+                    self._curvature,
+                    alpha,
+                    signed,
+                    tol,
+                    cutoff,
+                    max_updates - n_updates,
+                    resume,
+                    stop,
+                )
             n_updates += updates
             if missing < 0:
                 return signed, -(-n_updates // self.n_rows), primal, dual

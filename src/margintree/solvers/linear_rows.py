@@ -21,7 +21,7 @@ from margintree.solvers.kernel_source import MEGABYTE, KernelSource
 from margintree.solvers.newton import Start, newton
 from margintree.solvers.node_rows import Matrix, NodeRows
 from margintree.solvers.solution import Array, DualSolution, SVMSolution
-from margintree.worker_threads import give_up_if_abandoned, stop_flag
+from margintree.worker_threads import stoppable
 
 # Newton needs a features x features matrix. Up to this many features one step costs no more than a
 # few hundred epochs of coordinate descent.
@@ -149,7 +149,6 @@ class LinearRows(NodeRows):
         cutoff: float = np.inf,
         start: SVMSolution | None = None,
     ) -> SVMSolution:
-        give_up_if_abandoned()
         signs = labelling[self.classes]
         alpha = self.starting_alpha(labelling, start)
         weights = np.zeros(self.features.shape[1])
@@ -158,20 +157,21 @@ class LinearRows(NodeRows):
         decision = np.empty(self.n_rows)
         newton_pays = self._is_dense and self.features.shape[1] <= NEWTON_FEATURES
         epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, self.features.shape[1])) if newton_pays else max_iter
-        n_iter, primal, dual = compiled.linear_dual.solve(
-            self._rows,
-            signs,
-            self.ridge,
-            self._squared_norms,
-            alpha,
-            weights,
-            decision,
-            tol,
-            cutoff,
-            epochs,
-            self.seed,
-            stop_flag(),
-        )
+        with stoppable() as stop:
+            n_iter, primal, dual = compiled.linear_dual.solve(
+                self._rows,
+                signs,
+                self.ridge,
+                self._squared_norms,
+                alpha,
+                weights,
+                decision,
+                tol,
+                cutoff,
+                epochs,
+                self.seed,
+                stop,
+            )
         if newton_pays and primal - dual > tol * primal and dual <= cutoff:
             steps, weights, alpha, decision, primal, dual = newton(
                 self.feature_matrix, signs, self.ridge, Start(weights, alpha, dual), tol, cutoff, NEWTON_ITERATIONS
@@ -195,7 +195,6 @@ class LinearRows(NodeRows):
     def solve_planes(
         self, planes: Array, mu: Array, *, tol: float, max_iter: int, alpha: Array | None = None
     ) -> DualSolution:
-        give_up_if_abandoned()
         used = mu > 0.0
         if self._inner_products_pay(int(used.sum())):
             return self._by_inner_products.solve_planes(planes, mu, tol=tol, max_iter=max_iter, alpha=alpha)
@@ -209,20 +208,21 @@ class LinearRows(NodeRows):
         # |psi(x)|^2 = |x|^2 sum_m mu_m = |x|^2.
         newton_pays = self._is_dense and weights.size <= NEWTON_FEATURES
         epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, weights.size)) if newton_pays else max_iter
-        n_iter, primal, dual = compiled.linear_dual.solve(
-            rows,
-            signs,
-            self.ridge,
-            self._squared_norms,
-            alpha,
-            weights,
-            signed,
-            tol,
-            np.inf,
-            epochs,
-            self.seed,
-            stop_flag(),
-        )
+        with stoppable() as stop:
+            n_iter, primal, dual = compiled.linear_dual.solve(
+                rows,
+                signs,
+                self.ridge,
+                self._squared_norms,
+                alpha,
+                weights,
+                signed,
+                tol,
+                np.inf,
+                epochs,
+                self.seed,
+                stop,
+            )
         if newton_pays and primal - dual > tol * primal:
             psi = (self._own_copy[:, :, None] * mix[self.classes][:, None, :]).reshape(self.n_rows, -1)
             steps, flat, alpha, signed, primal, dual = newton(

@@ -19,7 +19,7 @@ from margintree.solvers.kernel_source import KernelSource, PairBlocks
 from margintree.solvers.linear_rows import POLISH_WORK, IndexedRows, LinearRows, SparseRows, layout, with_constant
 from margintree.solvers.node_rows import Matrix, NodeRows, sample_of_classes
 from margintree.solvers.solution import Array, SVMSolution
-from margintree.worker_threads import give_up_if_abandoned, stop_flag
+from margintree.worker_threads import stoppable
 
 Index = npt.NDArray[np.int64]
 
@@ -245,20 +245,20 @@ class LinearTrainingSet(TrainingSet):
         """
         if self.is_exact or isinstance(self.X, np.ndarray) or len(left) == 0 or len(right) == 0:
             return None
-        give_up_if_abandoned()
         rows = np.concatenate([left, right])
-        columns, weights, _ = compiled.machine.between(
-            self._arrays,
-            self.X.shape[1],
-            rows,
-            len(left),
-            self.ridge,
-            self.fit_intercept,
-            tol,
-            max_iter,
-            seed,
-            stop_flag(),
-        )
+        with stoppable() as stop:
+            columns, weights, _ = compiled.machine.between(
+                self._arrays,
+                self.X.shape[1],
+                rows,
+                len(left),
+                self.ridge,
+                self.fit_intercept,
+                tol,
+                max_iter,
+                seed,
+                stop,
+            )
         return self._kept(columns, weights)
 
     def part(self, row_index: Index, class_start: Index, share: Array | float = 1.0) -> "LinearTrainingSet":

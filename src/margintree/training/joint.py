@@ -20,7 +20,7 @@ from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, POLISH_TOL, POL
 from margintree.solvers.solution import Array, DualSolution
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training.joint_newton import TreeRows, newton
-from margintree.worker_threads import stop_flag
+from margintree.worker_threads import stoppable
 
 Index = npt.NDArray[np.int64]
 
@@ -124,23 +124,24 @@ def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter:
     start = np.concatenate([[0], np.cumsum(np.diff(paths.start)[rows.classes])])
     alpha, worst = np.zeros(start[-1]), np.zeros(rows.n_rows)
     weights = np.zeros((n_nodes, rows.features.shape[1]))
-    n_iter, primal, dual = compiled.joint.solve(
-        arrays,
-        rows.classes,
-        paths.start,
-        paths.node,
-        paths.sign,
-        rows.ridge,
-        compiled.rows.squared_norms(arrays, rows.n_rows),
-        start,
-        alpha,
-        weights,
-        worst,
-        tol,
-        max_iter,
-        rows.seed,
-        stop_flag(),
-    )
+    with stoppable() as stop:
+        n_iter, primal, dual = compiled.joint.solve(
+            arrays,
+            rows.classes,
+            paths.start,
+            paths.node,
+            paths.sign,
+            rows.ridge,
+            compiled.rows.squared_norms(arrays, rows.n_rows),
+            start,
+            alpha,
+            weights,
+            worst,
+            tol,
+            max_iter,
+            rows.seed,
+            stop,
+        )
     return _Trained(weights, alpha, worst, primal, dual, n_iter)
 
 

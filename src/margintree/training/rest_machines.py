@@ -19,7 +19,7 @@ from margintree.solvers.linear_rows import layout
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training.machines import Trainer, as_kept, train_against_the_rest
-from margintree.worker_threads import give_up_if_abandoned, in_tasks, stop_flag
+from margintree.worker_threads import in_tasks, stoppable
 
 Index = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
@@ -195,29 +195,29 @@ class ListTrainer:
         fit_intercept = training_set.fit_intercept and blend == Blend()
 
         def train(k: int, work: Array) -> NodeClassifier:
-            give_up_if_abandoned()
             part = lists.of_class(k)
             taken = counted[lists.row[part]]
             row, sign = lists.row[part][taken], lists.sign(k)[taken]
             offset = blend.mean_weight * projection[part][taken] + blend.path_weight * lists.path_score[part][taken]
             offset += blend.constant
-            columns, weights, intercept, _, _ = compiled.leaf_dual.solve_leaf(
-                rows,
-                row[sign > 0.0],
-                weight,
-                blend.mean_weight,
-                row,
-                sign,
-                offset,
-                ridge,
-                norms,
-                fit_intercept,
-                work,
-                trainer.tol,
-                trainer.max_iter,
-                trainer.seed,
-                stop_flag(),
-            )
+            with stoppable() as stop:
+                columns, weights, intercept, _, _ = compiled.leaf_dual.solve_leaf(
+                    rows,
+                    row[sign > 0.0],
+                    weight,
+                    blend.mean_weight,
+                    row,
+                    sign,
+                    offset,
+                    ridge,
+                    norms,
+                    fit_intercept,
+                    work,
+                    trainer.tol,
+                    trainer.max_iter,
+                    trainer.seed,
+                    stop,
+                )
             return LinearClassifier(columns, weights, blend.constant + intercept)
 
         return train

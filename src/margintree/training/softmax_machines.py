@@ -15,7 +15,7 @@ from margintree import compiled
 from margintree.solvers.classifier import LinearClassifier, NodeClassifier
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet, Moments, pieces
-from margintree.worker_threads import stop_flag
+from margintree.worker_threads import stoppable
 
 Index = npt.NDArray[np.int64]
 Single = npt.NDArray[np.float32]
@@ -165,18 +165,19 @@ class SoftmaxTrainer:
         intercepts, gap = np.zeros(self.n_classes), 0.0
         # Lists of rows that are the only ones of their class, by machines that do not know it, say nothing of rivals.
         if cost_factor > 0.0 and (self.lists.are_complete or self._has_class_of_several_rows):
-            _, gap = compiled.softmax_dual.solve(
-                self.Z,
-                self.order,
-                self.lists.classes.copy(),
-                offsets,
-                cost_factor * self.cost,
-                weights,
-                intercepts,
-                tol,
-                max_iter,
-                stop_flag(),
-            )
+            with stoppable() as stop:
+                _, gap = compiled.softmax_dual.solve(
+                    self.Z,
+                    self.order,
+                    self.lists.classes.copy(),
+                    offsets,
+                    cost_factor * self.cost,
+                    weights,
+                    intercepts,
+                    tol,
+                    max_iter,
+                    stop,
+                )
         back = (mean_weight * means + weights) @ self.metric.transform.T
         intercepts += -0.5 * mean_weight * squared_norms - back @ self.metric.centre
         columns = np.arange(back.shape[1])
