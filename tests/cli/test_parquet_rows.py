@@ -69,7 +69,7 @@ def test_a_damaged_file_is_refused(tmp_path, damage):
 def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monkeypatch):
     path = written(tmp_path, {"kind": np.zeros(100_000, dtype=np.int64), "a": np.zeros(100_000)})
     assert read_rows(path, RowFormat()).X.shape == (100_000, 1)
-    monkeypatch.setattr(parquet_rows, "ALWAYS_READ", 2**16)
+    monkeypatch.setattr(parquet_rows, "ALWAYS_UNPACKED", 2**16)
     with pytest.raises(RowFileError, match="decompresses to more than 200 times its size"):
         read_rows(path, RowFormat())
 

@@ -5,11 +5,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from margintree.cli.row_format import RowFileError, RowFormat, Rows
-
-# A column of one repeated value takes a few bytes. A file that decompresses to more bytes than this, and to more
-# than so many times its size, is a decompression bomb.
-ALWAYS_READ, LARGEST_EXPANSION = 2**26, 200
+from margintree.cli.row_format import ALWAYS_UNPACKED, LARGEST_EXPANSION, RowFileError, RowFormat, Rows
 
 
 def read_parquet(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | None) -> Rows:
@@ -73,7 +69,7 @@ def _announced(metadata: Any) -> int:
 
 def _check_size(needed: int, path: Path, n_bytes: int) -> None:
     """Refuse files that decompress to an absurd size before they do."""
-    if needed > max(ALWAYS_READ, LARGEST_EXPANSION * n_bytes):
+    if needed > max(ALWAYS_UNPACKED, LARGEST_EXPANSION * n_bytes):
         raise RowFileError(
             f"{path} decompresses to more than {LARGEST_EXPANSION} times its size, like a decompression bomb. If you "
             "trust it, write it as CSV."

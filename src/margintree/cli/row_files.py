@@ -18,17 +18,22 @@ from sklearn.datasets import load_svmlight_file
 
 from margintree.cli.csv_rows import read_csv
 from margintree.cli.parquet_rows import read_parquet
-from margintree.cli.row_format import KINDS, STANDARD_INPUT, FittedFormat, RowFileError, RowFormat, Rows
+from margintree.cli.row_format import (
+    ALWAYS_UNPACKED,
+    FORMATS,
+    LARGEST_EXPANSION,
+    STANDARD_INPUT,
+    FittedFormat,
+    RowFileError,
+    RowFormat,
+    Rows,
+)
 
 # Solvers have arrays as long as the rows are wide, so one absurd column number would take all memory.
 MOST_COLUMNS = 2**24
 # Sparse rows with at least this share of nonzeros are faster as dense ones.
 DENSE_FILE_SHARE = 0.3
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
-# Rows rarely compress by more than a factor of fifty. A file that decompresses to more than this factor, and to more
-# than a few megabytes, is a decompression bomb.
-LARGEST_EXPANSION = 200
-ALWAYS_UNPACKED = 2**26
 # What the parsers and decompressors raise for invalid content.
 BAD_CONTENT = (ValueError, EOFError, OverflowError, zlib.error, gzip.BadGzipFile, csv.Error)
 LONGEST_REASON = 200
@@ -52,7 +57,7 @@ def read_rows(path: Path, how: RowFormat, n_features: int | None = None) -> Rows
     _check_options(path, how)
     try:
         with content as stream:
-            rows = READERS[how.name](stream, path, how, n_features)
+            rows = ROW_READERS[how.name](stream, path, how, n_features)
     except RowFileError:
         raise
     except OSError as error:
@@ -79,7 +84,7 @@ def _check_options(path: Path, how: RowFormat) -> None:
 
 
 def _unreadable(path: Path, how: RowFormat, error: Exception) -> RowFileError:
-    others = " or ".join(f"--format {kind}" for kind in KINDS if kind != how.name)
+    others = " or ".join(f"--format {kind}" for kind in FORMATS if kind != how.name)
     return RowFileError(
         f"{path} could not be read as {how.name}: {str(error)[:LONGEST_REASON] or type(error).__name__}. "
         f"If it has another format, use {others}."
@@ -152,4 +157,4 @@ def _counts_from_one(X: Any, path: Path, how: RowFormat, n_features: int | None)
     return one_based
 
 
-READERS = {"svmlight": _read_svmlight, "csv": read_csv, "parquet": read_parquet}
+ROW_READERS = {"svmlight": _read_svmlight, "csv": read_csv, "parquet": read_parquet}

@@ -20,7 +20,10 @@ KIND_OF_ENDING = {
     ".libsvm": "svmlight",
     ".parquet": "parquet",
 }
-KINDS = ("svmlight", "csv", "parquet")
+FORMATS = ("svmlight", "csv", "parquet")
+# Rows rarely compress by more than a factor of fifty. A file that decompresses to more than this factor, and to more
+# than so many bytes, is a decompression bomb.
+LARGEST_EXPANSION, ALWAYS_UNPACKED = 200, 2**26
 # A label this much longer than the others is not the name of a class. Labels of more characters in all, each as wide as
 # the longest one, are stored as Python strings.
 LABEL_CHARACTERS, LARGEST_LABEL_SHARE = 2**24, 16
@@ -60,7 +63,7 @@ class FittedFormat:
     def from_dict(cls, values: dict[str, Any]) -> "FittedFormat":
         """Return the format that a model file stores, if it is valid."""
         is_valid = values.keys() == cls("csv").to_dict().keys()
-        is_valid = is_valid and values["kind"] in KINDS and isinstance(values["one_based"], bool)
+        is_valid = is_valid and values["kind"] in FORMATS and isinstance(values["one_based"], bool)
         is_valid = is_valid and isinstance(values["label"], str | None)
         if not is_valid or not (values["column"] is None or (type(values["column"]) is int and values["column"] >= 0)):
             raise ModelFileError("the format of its training rows is damaged")
@@ -140,7 +143,7 @@ class RowFormat:
         if self.fitted is not None:
             return self.fitted.kind
         if path == STANDARD_INPUT:
-            options = " or ".join(f"--format {kind}" for kind in KINDS)
+            options = " or ".join(f"--format {kind}" for kind in FORMATS)
             raise RowFileError(f"The format of standard input cannot be inferred from a name. Use {options}.")
         return "svmlight"
 

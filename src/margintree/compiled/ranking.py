@@ -17,7 +17,7 @@ from margintree.compiled.pointers import pointers
 from margintree.compiled.tables import room_for_hits, table_dot
 from margintree.compiled.walk import Forest, all_paths, beam, bounded, keep
 
-PATHS, PAIRS, REST = 0, 1, 2
+BY_PATHS, BY_PAIRS, BY_REST = 0, 1, 2
 # Up to here several trees follow all their paths in tens of microseconds.
 FEW_CLASSES = 128
 # exp of it is far from overflow, and sums of many as well.
@@ -32,11 +32,11 @@ BELOW_THE_BEST = 0.999
 class Decider(NamedTuple):
     """Machine m is number ``first + m`` of the table and has the value scale * (its inner product) + intercept.
 
-    - ``PATHS`` leaves the path scores as they are;
-    - ``PAIRS`` has a machine for pairs of classes. Those of class a with the larger classes
+    - ``BY_PATHS`` leaves the path scores as they are;
+    - ``BY_PAIRS`` has a machine for pairs of classes. Those of class a with the larger classes
       ``pair_other[pair_start[a]:pair_start[a + 1]]``, sorted, are the machines of these places. A positive value means
       a;
-    - ``REST`` has machine k for class k, whose score is slope * (path_weight * path score + value).
+    - ``BY_REST`` has machine k for class k, whose score is slope * (path_weight * path score + value).
     """
 
     kind: Any
@@ -230,9 +230,9 @@ def rank(rows, i, decider, classes, scores, n_found, hits):
     mass, highest, total, n_asked = 0.0, -np.inf, 0.0, 0
     for j in range(n_found):
         mass += np.exp(scores[j])
-    if n_found > 1 and decider.kind == PAIRS:
+    if n_found > 1 and decider.kind == BY_PAIRS:
         n_asked = _score_pairs(rows, i, decider, classes, scores, n_found, hits)
-    elif n_found > 1 and decider.kind == REST:
+    elif n_found > 1 and decider.kind == BY_REST:
         n_asked = _score_rest(rows, i, decider, classes, scores, n_found, hits)
     for j in range(n_found):
         highest = max(highest, scores[j])
@@ -375,9 +375,9 @@ def decided(rows, decider, classes, scores):
         while n_found < classes.shape[1] and classes[i, n_found] >= 0:
             n_found += 1
         hits = room_for_hits(rows_, decider_.table, i, i + 1)
-        if decider_.kind == PAIRS:
+        if decider_.kind == BY_PAIRS:
             _score_pairs(rows_, i, decider_, classes[i], scores[i], n_found, hits)
-        elif decider_.kind == REST:
+        elif decider_.kind == BY_REST:
             _score_rest(rows_, i, decider_, classes[i], scores[i], n_found, hits)
 
 

@@ -21,13 +21,12 @@ from distributed.scheduler import KilledWorker
 from margintree.dask.array_files import ArrayFiles
 from margintree.dask.worker_tasks import run_block, run_nodes
 from margintree.structures.grow import NodeDone, NodeTask
-from margintree.worker_threads import give_up_if_abandoned
+from margintree.worker_threads import SECONDS_BETWEEN_LOOKS, give_up_if_abandoned
 
 # Blocks of tasks per thread of the cluster: with more, less waits for the last one; with fewer, less is sent.
 BLOCKS_PER_THREAD = 8
 # A node with fewer rows than this share of what a thread has to do is divided to its leaves by one task.
 SUBTREES_PER_THREAD = 8
-SECONDS_BETWEEN_LOOKS = 0.2
 # So long a scheduler may be out of reach; Dask reconnects after short interruptions.
 SECONDS_WITHOUT_SCHEDULER = 5.0
 # After so long without any worker a warning says what the fit waits for.

@@ -23,7 +23,13 @@ from margintree.prediction.decider import KINDS
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.ranker import Ranker
-from margintree.solvers.training_set import COPIED_VALUES, MOST_DENSE_FEATURES, SOLVER_SEED, KernelTrainingSet
+from margintree.solvers.training_set import (
+    COPIED_VALUES,
+    MOST_DENSE_FEATURES,
+    SOLVER_SEED,
+    KernelTrainingSet,
+    TrainingSet,
+)
 from margintree.splits import SPLITS, RandomSplit, Split
 from margintree.splits.given_tree import GivenTreeSplit
 from margintree.structures.given_tree import GivenTree, class_tree_of
@@ -168,11 +174,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         "n_finalists": [StrOptions({"auto"}), Interval(Integral, 1, None, closed="left")],
         "n_trees": [Interval(Integral, 1, None, closed="left")],
         "prune": [Interval(Real, 0.0, 1.0, closed="left")],
-        "calibration_folds": [
-            StrOptions({"auto"}),
-            Options(Integral, {0}),
-            Interval(Integral, 2, None, closed="left"),
-        ],
+        "calibration_folds": [StrOptions({"auto"}), Options(Integral, {0}), Interval(Integral, 2, None, closed="left")],
     }
 
     def __init__(
@@ -255,16 +257,8 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             training_set, _ = self._training_set(data, learns_from_all=not self._only_nominates(data))
             if isinstance(training_set, KernelTrainingSet):
                 training_set.leaves_one_out = self.calibration_folds == "auto"
-            grown = grow(
-                training_set,
-                split,
-                NodeSettings(self.balance, self.tol, self.max_iter),
-                seed=seed,
-                n_threads=self._n_threads(),
-                on_node=self._progress.node_done,
-                class_names=data.classes,
-                keep=partial(as_kept, training_set=training_set, prune=self.prune),
-            )
+            keep = partial(as_kept, training_set=training_set, prune=self.prune)
+            grown = self._grow(training_set, split, seed, data, on_node=self._progress.node_done, keep=keep)
             trainer = Trainer(training_set, self.tol, self.max_iter, SOLVER_SEED)
             self._store([grown, *self._more_trees(trainer, data, seed)], trainer, data)
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
@@ -326,25 +320,25 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
 
     def _check_walk(self) -> None:
         """Refuse parameters that do not go together."""
-        if self.calibration_folds == 0 and self.walk != "greedy":
-            raise ValueError(
-                f"walk={self.walk!r} needs calibrated sigmoids, which calibration_folds=0 leaves out. "
-                "Set calibration_folds='auto', or walk='greedy'."
-            )
-        if self.tree is not None and self.n_trees != 1:
-            raise ValueError(
-                f"n_trees={self.n_trees} grows several trees, and tree= gives one. Set n_trees=1, or leave tree out."
-            )
-        if self.walk == "greedy" and self.n_trees != 1:
-            raise ValueError(
-                f"n_trees={self.n_trees} averages path scores, which the greedy walk has none of. "
-                "Set walk='beam', or n_trees=1."
-            )
-        if self.walk == "greedy" and self.decide not in ("auto", "paths"):
-            raise ValueError(
-                f"decide={self.decide!r} is between finalists, and the greedy walk ends at one leaf. "
-                "Set walk='beam', or leave decide at 'auto'."
-            )
+        is_greedy, several = self.walk == "greedy", f"n_trees={self.n_trees}"
+        refused = {
+            f"walk={self.walk!r} needs calibrated sigmoids, which calibration_folds=0 leaves out. "
+            "Set calibration_folds='auto', or walk='greedy'.": self.calibration_folds == 0 and not is_greedy,
+            f"{several} grows several trees, and tree= gives one. Set n_trees=1, or leave tree out.": self.tree
+            is not None
+            and self.n_trees != 1,
+            f"{several} averages path scores, which the greedy walk has none of. "
+            "Set walk='beam', or n_trees=1.": is_greedy and self.n_trees != 1,
+            f"decide={self.decide!r} is between finalists, and the greedy walk ends at one leaf. "
+            "Set walk='beam', or leave decide at 'auto'.": is_greedy and self.decide not in ("auto", "paths"),
+        }
+        for message, is_given in refused.items():
+            if is_given:
+                raise ValueError(message)
+
+    def _grow(self, rows: TrainingSet, split: Split, seed: int, data: TrainingData, **options: Any) -> GrownTree:
+        settings = NodeSettings(self.balance, self.tol, self.max_iter)
+        return grow(rows, split, settings, seed=seed, n_threads=self._n_threads(), class_names=data.classes, **options)
 
     def _more_trees(self, trainer: Trainer, data: TrainingData, seed: int) -> list[GrownTree]:
         """Grow the trees beyond the first on half of the rows each, and train their machines on all rows."""
@@ -352,15 +346,8 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         split = self._split_object()
         for number in range(1, self.n_trees):
             half = half_of_the_rows(trainer.training_set, seed, number)
-            grown = grow(
-                half,
-                split,
-                NodeSettings(self.balance, self.tol, self.max_iter),
-                # A split that looks at no row would draw the same tree again.
-                seed=seed + number if isinstance(split, RandomSplit) else seed,
-                n_threads=self._n_threads(),
-                class_names=data.classes,
-            )
+            # A split that looks at no row would draw the same tree again.
+            grown = self._grow(half, split, seed + number if isinstance(split, RandomSplit) else seed, data)
             machines = train_each(trainer, grown.tree, self._n_threads())
             kept = [as_kept(machine.classifier, trainer.training_set, self.prune) for machine in machines]
             trees.append(GrownTree(grown.tree, grown.records, kept))
@@ -375,36 +362,32 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             # The flat model takes their place; with many classes both would be most of the memory of a fit.
             one.classifiers.clear()
         function = trainer.training_set.function
-        model: LinearTree | KernelTree | None = None
+        model: LinearTree | KernelTree
         if function is None:
             model = LinearTree.of_trees(machines, data.X.shape[1])
             machines = [(tree, []) for tree in trees]
-        ranker, records, sigmoids, deciding = None, [], None, []
+        decision = ranker = None
         if self.calibration_folds != 0:
-            decision = apart(
-                lambda: decide(trainer, machines, self._wanted(), self._n_threads(), self._progress.step_done)
-            )
+            wanted, done = self._wanted(), self._progress.step_done
+            decision = apart(lambda: decide(trainer, machines, wanted, self._n_threads(), done))
             self._warn_of_open_gaps([decision.open_gap], "deciders")
-            records, sigmoids, deciding = decision.records, decision.sigmoids, decision.machines
         if function is not None:
+            deciding = decision.machines if decision else []
             model = KernelTree.of_trees(machines, function, data.X, data.original_row, deciding=deciding)
-        assert model is not None
-        model = replace(model, sigmoids=sigmoids)
-        if self.calibration_folds != 0:
-            chosen = decision.chosen
-            ranker = Ranker(model, decision.decider, chosen.beam(self._width()), chosen.gap, chosen.n_finalists)
+        if decision is not None:
+            model, chosen = replace(model, sigmoids=decision.sigmoids), decision.chosen
+            ranker = Ranker(model, decision.decider, chosen.beam(wanted.width), chosen.gap, chosen.n_finalists)
         # All at once, and last: a fit that is interrupted or fails leaves an earlier model as it was.
         self.classes_, self.trees_, self.tree_, self._model = data.classes, trees, trees[0], model
-        self._ranker, self.candidates_ = ranker, records
+        self._ranker, self.candidates_ = ranker, decision.records if decision else []
 
     def _wanted(self) -> Wanted:
-        is_greedy = self.walk == "greedy"
         return Wanted(
-            "paths" if is_greedy else self.decide,
+            "paths" if self.walk == "greedy" else self.decide,
             None if isinstance(self.n_finalists, str) else self.n_finalists,
             None if isinstance(self.beam_gap, str) else float(self.beam_gap),
             None if isinstance(self.calibration_folds, str) else self.calibration_folds,
-            self._width(),
+            0 if self.walk == "all" else self.beam_width,
             self.prune,
         )
 
@@ -413,6 +396,3 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         """Who decides between the finalists."""
         self._check_fitted()
         return "paths" if self._ranker is None else self._ranker.decider.kind
-
-    def _width(self) -> int:
-        return 0 if self.walk == "all" else self.beam_width

@@ -26,7 +26,7 @@ TREES = tuple(OURS[name] for name in paper.TREE_METHODS)
 # A pair of digits counts as grouped where the smallest node with both has at most this many classes: in either
 # reading the five pairs are two pairs and a triangle, and one tree can group all of them so.
 LARGEST_GROUP = 3
-N_DRAWS = 2000
+N_RESAMPLES = 2000
 # Times of a few microseconds differ by this factor from run to run; counts of decision functions do not.
 NOISE = {"evaluations": 1.0, "predict": 1.25, "compiled": 1.25}
 
@@ -153,14 +153,14 @@ def _lacks(settings: Collection[Setting], needed: Collection[Setting] = paper.SE
 def _places(summary: Summary, msm: str) -> Finding | None:
     """Say how often MSM is best, with other draws of the splits to tell how certain that is."""
     chance = np.random.default_rng(0)
-    n_best, worst, settings = np.zeros(N_DRAWS), np.zeros(N_DRAWS), []
+    n_best, worst, settings = np.zeros(N_RESAMPLES), np.zeros(N_RESAMPLES), []
     for setting in summary.settings:
         row = summary.row(setting, [msm, *(name for label, name in OURS.items() if label != "MSM")])
         # A split that failed is missing until the next run.
         if msm in row and len(row) > 1 and len({len(cell.accuracies) for cell in row.values()}) == 1:
             settings.append(setting)
             values = np.array([cell.accuracies for cell in row.values()])
-            draws = chance.integers(0, values.shape[1], (N_DRAWS, values.shape[1]))
+            draws = chance.integers(0, values.shape[1], (N_RESAMPLES, values.shape[1]))
             draws[0] = np.arange(values.shape[1])
             means = values[:, draws].mean(axis=2).round(2)
             # Equal first counts as best, as in the paper's row of sector.
@@ -263,7 +263,7 @@ def _grouping(summary: Summary, label: str, reading: str) -> Finding | None:
     title = METHODS[OURS[label]].title
     mean, n_trees, usual = float(np.mean(counts[title])), len(counts[title]), _in_random_trees(pairs)
     # What the means over as many random trees as there are splits stay below in 95 % of draws.
-    draws = np.random.default_rng(0).integers(0, len(usual), (N_DRAWS, n_trees))
+    draws = np.random.default_rng(0).integers(0, len(usual), (N_RESAMPLES, n_trees))
     low, high = np.quantile(usual[draws].mean(axis=1), 1 - ALPHA, axis=0)
     mostly = [sum(pair in grouped for grouped in found[title]) > n_trees / 2 for pair in pairs]
     listed = ", ".join(f"{m} {np.mean(each):.1f}" for m, each in counts.items())

@@ -25,7 +25,7 @@ IMAGES_PER_CLASS = {"caltech101": 30}
 # Of the 1797 digits that ship with scikit-learn: about the paper's share for usps.
 QUICK_TRAINING_ROWS = 500
 # The sets whose rows are pictures: their height and width.
-PICTURES = {"digits": (8, 8), "usps": (16, 16)}
+PICTURE_SHAPES = {"digits": (8, 8), "usps": (16, 16)}
 
 
 class Split(NamedTuple):

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Figure 1 of the paper has these trees; ours stand beside them.
-TREE_METHODS = ("MSM (paper)", "MSM (balanced cut)", "MSM (ours)", "I-BWG (no bias)", "FT (no bias)", "CPT (no bias)")
+DRAWN_TREES = ("MSM (paper)", "MSM (balanced cut)", "MSM (ours)", "I-BWG (no bias)", "FT (no bias)", "CPT (no bias)")
 MARKS = {
     "MSM": ("#2f7fc1", "o"), "I-BWG": ("#1b9e77", "^"), "J-BWG": ("#45a0c9", "v"), "FT": ("#8a8a8a", "s"),
     "CPT": ("#c99700", "h"), "1vs1": ("#d1659f", "P"), "1vsR": ("#8d6fd1", "X"), "DDAG": ("#a1713d", "*"),
     "MSM (ours)": ("#d95f02", "D"), "MSM (balanced cut)": ("#6fb1e0", "p"),
 }  # fmt: skip
 # Stand for the colours of the page, which change in dark mode.
-INK, SOFT, GROUND = "#010203", "#606770", "#fdfefd"
+TEXT, SOFT, GROUND = "#010203", "#606770", "#fdfefd"
 # In inches of 72 points: letters can still be read when a figure is as narrow as a phone.
 WIDTH, LINE = 4.8, 0.3
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none", "svg.hashsalt": "margintree", "font.size": 11.0, "font.family": "sans-serif",
-    "text.color": INK, "axes.labelcolor": INK, "axes.edgecolor": SOFT, "xtick.color": SOFT, "ytick.color": SOFT,
-    "xtick.labelcolor": INK, "ytick.labelcolor": INK, "axes.spines.top": False, "axes.spines.right": False,
+    "text.color": TEXT, "axes.labelcolor": TEXT, "axes.edgecolor": SOFT, "xtick.color": SOFT, "ytick.color": SOFT,
+    "xtick.labelcolor": TEXT, "ytick.labelcolor": TEXT, "axes.spines.top": False, "axes.spines.right": False,
     "axes.grid": True, "grid.color": SOFT, "grid.alpha": 0.25, "image.composite_image": False,
 }  # fmt: skip
 
@@ -71,7 +71,7 @@ def _drawings(summary: Summary) -> Iterator[tuple[str, str, float, Callable[...,
             title = f"Figure 2: cost against the number of classes, in {how}"
             yield f"figure2_{measure}", title, 3.4, _draw_curves, (summary, measure)
     if summary.pictures is not None:
-        for name, cell in summary.row(summary.pictures["setting"], TREE_METHODS).items():
+        for name, cell in summary.row(summary.pictures["setting"], DRAWN_TREES).items():
             title, tree = f"Figure 1: class tree of {METHODS[name].title}, first split", cell.trees[0]
             yield f"figure1_{name}", title, 0.55 * tree.max_depth + 0.9, draw_tree, (summary.pictures, tree)
 
@@ -90,7 +90,7 @@ def _figure(name: str, title: str, height: float, draw: Callable[..., None], arg
     # Several drawings share a page: names of their parts would not be unique there.
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<g|<use|<image) id="[^"]*"', r"\1", svg)
-    for token, colour in ((INK, "currentColor"), (SOFT, "var(--soft, #606770)"), (GROUND, "var(--paper, white)")):
+    for token, colour in ((TEXT, "currentColor"), (SOFT, "var(--soft, #606770)"), (GROUND, "var(--paper, white)")):
         svg = svg.replace(token, colour)
     # A name for a file, whatever names of sets a results file has.
     name = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")

@@ -57,7 +57,7 @@ class Job:
 
 def perform(job: Job, protocol: Protocol) -> dict[str, Any]:
     """Do a job and return what it measured."""
-    tasks = {TUNE: _tuned, SPLIT: _on_split, TIME: _timed, CURVE: _timed_with_fewer_classes, PICTURES: _pictures}
+    tasks = {TUNE: _tuned, SPLIT: _on_split, TIME: _timed, CURVE: _timed, PICTURES: _pictures}
     return tasks[job.kind](job, protocol)
 
 
@@ -125,26 +125,24 @@ def _on_split(job: Job, protocol: Protocol) -> dict[str, Any]:
 
 
 def _timed(job: Job, protocol: Protocol) -> dict[str, Any]:
-    rows = data.split(job.data_set, 0)
-    model, fit_seconds, _ = _fitted(job, rows.X_train, rows.y_train, 0)
-    return {"row_seconds": seconds_per_row(model, rows.X_test, protocol.timed_rows), "fit_seconds": fit_seconds}
-
-
-def _timed_with_fewer_classes(job: Job, protocol: Protocol) -> dict[str, Any]:
+    """Measure what predictions cost, with all classes or with some of them."""
     rows = data.split(job.data_set, 0)
     # One random order for all numbers of classes: each set of classes holds the smaller ones.
     chosen = np.random.default_rng(0).permutation(np.unique(rows.y_train))[: job.number]
     train, test = (np.flatnonzero(np.isin(y, chosen)) for y in (rows.y_train, rows.y_test))
-    model, *_ = _fitted(job, rows.X_train[train], rows.y_train[train], 0)
+    model, fit_seconds, _ = _fitted(job, rows.X_train[train], rows.y_train[train], 0)
     X = rows.X_test[test]
-    evaluations = float(np.mean(model.n_evaluations(X)))
-    return {"row_seconds": seconds_per_row(model, X, protocol.timed_rows), "evaluations": evaluations}
+    return {
+        "row_seconds": seconds_per_row(model, X, protocol.timed_rows),
+        "evaluations": float(np.mean(model.n_evaluations(X))),
+        "fit_seconds": fit_seconds,
+    }
 
 
 def _pictures(job: Job, protocol: Protocol) -> dict[str, Any]:
     """Return the most typical picture of each class, the one nearest to their mean, with grey values from 0 to 255."""
     bunch = data.whole_set(job.data_set)
-    height, width = data.PICTURES[job.data_set]
+    height, width = data.PICTURE_SHAPES[job.data_set]
     lowest, highest = float(bunch.data.min()), float(bunch.data.max())
     pictures = []
     for label in np.unique(bunch.target):

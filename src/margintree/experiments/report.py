@@ -13,10 +13,10 @@ from margintree.experiments.tables import all_tables
 from margintree.storage import replacing
 
 PAGE_NAME, MARKDOWN_NAME = "index.html", "report.md"
-PAPER = "Yang & Tsang, *Hierarchical Maximum Margin Learning for Multi-Class Classification*"
+CITATION = "Yang & Tsang, *Hierarchical Maximum Margin Learning for Multi-Class Classification*"
 INTRODUCTIONS = {
-    "full": f"Section 4 of {PAPER}, run again.",
-    "quick": f"The methods of {PAPER}, on the handwritten digits that ship with scikit-learn. "
+    "full": f"Section 4 of {CITATION}, run again.",
+    "quick": f"The methods of {CITATION}, on the handwritten digits that ship with scikit-learn. "
     "`margintree reproduce --full` runs the paper's own data sets.",
 }
 # The parts of the report, and how the names of the figures and tables in them begin.

@@ -30,13 +30,13 @@ DONE, FAILED = "done", "failed"
 NUMBERS, TEXTS = dict[str, float], list[str]
 JOB = {"key": str, "status": str, "run": str}
 CELL = {"method": str, "set": str, "kernel": str, "parameters": NUMBERS}
-SIZES = dict.fromkeys(("number", "n_train", "n_test", "n_features", "n_classes"), int)
+SPLIT_NUMBERS = dict.fromkeys(("number", "n_train", "n_test", "n_features", "n_classes"), int)
 FIELDS: dict[str, dict[str, Any]] = {
     "protocol": {"name": str, "fingerprint": str},
     "run": {"run": str, "date": str, "machine": str, "versions": dict},
     "failed": {**JOB, "error": str},
     "tune": {**JOB, **CELL, "best": NUMBERS},
-    "split": {**JOB, **CELL, **SIZES, **dict.fromkeys(("accuracy", "evaluations", "fit_seconds"), float)},
+    "split": {**JOB, **CELL, **SPLIT_NUMBERS, **dict.fromkeys(("accuracy", "evaluations", "fit_seconds"), float)},
     "time": {**JOB, **CELL, "row_seconds": NUMBERS},
     "curve": {**JOB, **CELL, "number": int, "evaluations": float, "row_seconds": NUMBERS},
     "pictures": {**JOB, "set": str, "kernel": str, "height": int, "width": int, "pictures": TEXTS},

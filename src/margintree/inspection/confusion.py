@@ -7,11 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from margintree.inspection.labels import PLAIN_TEXT, Names
-from margintree.inspection.layout import EDGE, INK, MUTED, PAPER, TreeLayout, draw_edges, edge_widths, pyplot
+from margintree.inspection.layout import EDGE, INK, MUTED, WHITE, TreeLayout, draw_edges, edge_widths, pyplot
 from margintree.inspection.tree_facts import TreeFacts, ends_of
 
-MAX_LEAVES = 40
-LONGEST_NAME = 36
+LONGEST_TICK_LABEL = 36
 # Cells up to which counts are written into them, and nodes whose errors are written beside them.
 WRITTEN_CELLS, WRITTEN_NODES = 16, 12
 ERROR = "#c05621"
@@ -72,7 +71,7 @@ class ConfusionByTreeDisplay:
         *,
         class_names: Names | None = None,
         max_depth: int | None = None,
-        max_leaves: int | None = MAX_LEAVES,
+        max_leaves: int | None = 40,
         ax: Any = None,
     ) -> Self:
         """Predict rows and draw their confusion matrix.
@@ -140,7 +139,7 @@ class ConfusionByTreeDisplay:
         if ax is None:
             side = float(np.clip(0.27 * n + 1.0, 4.0, 9.0))
             tree_side = float(np.clip(0.5 * layout.height, 1.8, 4.0))
-            names_side = 0.075 * max(len(self.facts.short_name(node, LONGEST_NAME)) for node in self.ends)
+            names_side = 0.075 * max(len(self.facts.short_name(node, LONGEST_TICK_LABEL)) for node in self.ends)
             size = (tree_side + side + names_side + 0.4, side + 0.8)
             self.figure_, axes = plt.subplots(
                 1, 2, figsize=size, layout="constrained", width_ratios=[tree_side, side + names_side]
@@ -180,12 +179,12 @@ class ConfusionByTreeDisplay:
         self._draw_blocks(layout)
         if n <= WRITTEN_CELLS:
             for i, j in zip(*np.nonzero(self.matrix_), strict=True):
-                colour = PAPER if share[i, j] > 0.45 else INK
+                colour = WHITE if share[i, j] > 0.45 else INK
                 ax.text(j, i, f"{self.matrix_[i, j]:,}", ha="center", va="center", fontsize=8, color=colour)
         size = 9 if n <= 30 else 7
         ax.set_yticks(
             range(n),
-            [self.facts.short_name(node, LONGEST_NAME) for node in self.ends],
+            [self.facts.short_name(node, LONGEST_TICK_LABEL) for node in self.ends],
             fontsize=size,
             color=INK,
             **PLAIN_TEXT,
@@ -227,8 +226,8 @@ class ConfusionByTreeDisplay:
         largest = max([1.0, *errors.values()])
         x, y = [-layout.level[node] for node in nodes], [layout.across[node] for node in nodes]
         size = [18.0 + 320.0 * errors[node] / largest for node in nodes]
-        colours = [ERROR if errors[node] else PAPER for node in nodes]
-        outlines = [PAPER if errors[node] else MUTED for node in nodes]
+        colours = [ERROR if errors[node] else WHITE for node in nodes]
+        outlines = [WHITE if errors[node] else MUTED for node in nodes]
         ax.scatter(x, y, s=size, c=colours, edgecolors=outlines, linewidths=0.8, zorder=3, clip_on=False)
         for node in sorted(nodes, key=lambda node: -errors[node])[:WRITTEN_NODES]:
             if errors[node]:
@@ -242,7 +241,7 @@ class ConfusionByTreeDisplay:
                     fontsize=8,
                     color=ERROR,
                     annotation_clip=False,
-                    path_effects=[withStroke(linewidth=2.0, foreground=PAPER)],
+                    path_effects=[withStroke(linewidth=2.0, foreground=WHITE)],
                     zorder=4,
                 )
         total, n_rows = facts.n_errors.sum(), self.matrix_.sum()

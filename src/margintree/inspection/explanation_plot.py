@@ -10,10 +10,10 @@ from margintree.inspection.labels import PLAIN_TEXT, first_names, shortened
 from margintree.inspection.layout import EDGE, INK, MUTED, pyplot
 
 FOR, AGAINST, PALE = "#2b6cb0", "#c05621", "#bcd4ec"
-LONGEST_GROUP, LONGEST_LABEL = 46, 26
-MOST_FINALISTS, MOST_FEATURES = 8, 6
+LONGEST_DRAWN_GROUP, LONGEST_LABEL = 46, 26
+MOST_FINALISTS, MOST_DRAWN_FEATURES = 8, 6
 # Inches for a row of text.
-ROW = 0.31
+TEXT_ROW = 0.31
 
 
 def draw_explanation(explanation: Explanation, axes: Any = None) -> Any:
@@ -38,7 +38,7 @@ def draw_explanation(explanation: Explanation, axes: Any = None) -> Any:
 def _new_axes(explanation: Explanation, rows: list[float]) -> list[Any]:
     """Return axes on a new figure: the path on the left, which has so many rows of text, the others on the right."""
     plt = pyplot("Explanation.plot")
-    height = ROW * max(rows[0], sum(rows[1:])) + 1.1
+    height = TEXT_ROW * max(rows[0], sum(rows[1:])) + 1.1
     figure = plt.figure(figsize=(11.0 if len(rows) > 1 else 6.5, height), layout="constrained")
     figure.suptitle(explanation.headline(), x=0.01, ha="left", fontsize=13, color=INK, **PLAIN_TEXT)
     if len(rows) == 1:
@@ -128,8 +128,8 @@ def _draw_finalists(ax: Any, explanation: Explanation) -> None:
 
 def _draw_features(ax: Any, title: str, features: list[Contribution]) -> None:
     _bare(ax)
-    positive = [f for f in features if f.contribution > 0.0][:MOST_FEATURES]
-    negative = [f for f in features if f.contribution < 0.0][:MOST_FEATURES]
+    positive = [f for f in features if f.contribution > 0.0][:MOST_DRAWN_FEATURES]
+    negative = [f for f in features if f.contribution < 0.0][:MOST_DRAWN_FEATURES]
     shown = [*positive, *reversed(negative)]
     values = np.array([f.contribution for f in shown])
     ax.barh(range(len(shown)), values, height=0.6, color=np.where(values > 0.0, FOR, AGAINST))
@@ -144,4 +144,4 @@ def _draw_features(ax: Any, title: str, features: list[Contribution]) -> None:
 
 def _group(explanation: Explanation, labels: list[Any]) -> str:
     names = [explanation.name(label) for label in labels]
-    return first_names(names, LONGEST_GROUP) + (f" ({len(names):,})" if len(names) > 8 else "")
+    return first_names(names, LONGEST_DRAWN_GROUP) + (f" ({len(names):,})" if len(names) > 8 else "")

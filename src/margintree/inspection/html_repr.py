@@ -6,15 +6,14 @@ from typing import Any
 from margintree.inspection.layout import TreeLayout
 from margintree.inspection.tree_facts import TreeFacts, ends_of
 
-MAX_LEAVES = 16
-LONGEST_NAME = 40
+LONGEST_SVG_NAME = 40
 # Pixels.
-ROW, LEVEL, LETTER, MARGIN = 18.0, 34.0, 7.0, 10.0
+ROW_PIXELS, STEP, LETTER_PIXELS, MARGIN = 18.0, 34.0, 7.0, 10.0
 # currentColor follows the theme of the notebook; the text of any script keeps its own direction.
 _STYLE = "fill:currentColor;font:12px system-ui,sans-serif;unicode-bidi:plaintext"
 
 
-def tree_svg(estimator: Any, max_leaves: int = MAX_LEAVES) -> str:
+def tree_svg(estimator: Any, max_leaves: int = 16) -> str:
     """Return the tree of a fitted estimator as SVG, with the largest groups open.
 
     Examples
@@ -25,27 +24,27 @@ def tree_svg(estimator: Any, max_leaves: int = MAX_LEAVES) -> str:
     """
     facts = TreeFacts.of(estimator)
     layout = TreeLayout.of(facts.tree, ends_of(facts.tree, max_leaves=max_leaves))
-    names = [facts.short_name(node, LONGEST_NAME) for node in layout.ends]
-    right = MARGIN + LEVEL * layout.height
+    names = [facts.short_name(node, LONGEST_SVG_NAME) for node in layout.ends]
+    right = MARGIN + STEP * layout.height
     parts = []
     for node, child in layout.edges():
-        x, y, below = right - LEVEL * layout.level[node], _y(layout, node), _y(layout, child)
-        end = right - LEVEL * layout.level[child]
-        middle = x + LEVEL / 2.0
+        x, y, below = right - STEP * layout.level[node], _y(layout, node), _y(layout, child)
+        end = right - STEP * layout.level[child]
+        middle = x + STEP / 2.0
         parts.append(
-            f"M{x:.0f} {y:.1f}C{middle:.0f} {y:.1f} {middle:.0f} {below:.1f} {x + LEVEL:.0f} {below:.1f}H{end:.0f}"
+            f"M{x:.0f} {y:.1f}C{middle:.0f} {y:.1f} {middle:.0f} {below:.1f} {x + STEP:.0f} {below:.1f}H{end:.0f}"
         )
     edges = f'<path d="{"".join(parts)}" fill="none" stroke="currentColor" stroke-opacity=".35" stroke-width="1.5"/>'
     nodes = "".join(
-        f'<circle cx="{right - LEVEL * layout.level[node]:.0f}" cy="{_y(layout, node):.1f}" r="3.5" fill="#2b6cb0"/>'
+        f'<circle cx="{right - STEP * layout.level[node]:.0f}" cy="{_y(layout, node):.1f}" r="3.5" fill="#2b6cb0"/>'
         for node in layout.inner
     )
     texts = "".join(
         f'<text x="{right + 7.0:.0f}" y="{_y(layout, node) + 4.0:.1f}" style="{_STYLE}">{escape(name)}</text>'
         for node, name in zip(layout.ends, names, strict=True)
     )
-    width = right + 14.0 + LETTER * max(map(len, names))
-    height = ROW * len(names) + MARGIN
+    width = right + 14.0 + LETTER_PIXELS * max(map(len, names))
+    height = ROW_PIXELS * len(names) + MARGIN
     title = f"Class tree of {facts.tree.n_classes:,} classes, depth {facts.tree.max_depth}"
     return (
         f'<svg role="img" aria-label="{title}" xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" '
@@ -62,4 +61,4 @@ def html_with_tree(box: str, estimator: Any) -> str:
 
 
 def _y(layout: TreeLayout, node: int) -> float:
-    return MARGIN / 2.0 + ROW * (layout.across[node] + 0.5)
+    return MARGIN / 2.0 + ROW_PIXELS * (layout.across[node] + 0.5)

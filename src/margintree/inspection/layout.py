@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from margintree.class_tree import ClassTree
 
-INK, MUTED, EDGE, PAPER = "#1f2933", "#7b8794", "#b8c2cc", "#ffffff"
+INK, MUTED, EDGE, WHITE = "#1f2933", "#7b8794", "#b8c2cc", "#ffffff"
 # Colour maps that people with colour-blindness can tell apart, without the ends that vanish on white or black.
 COLOUR_MAPS = {"margin": ("YlGnBu", 0.12, 0.95), "accuracy": ("RdYlBu", 0.0, 1.0)}
 SHADE_TITLES = {"margin": "margin of the node", "accuracy": "accuracy at the node"}

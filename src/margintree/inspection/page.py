@@ -25,7 +25,6 @@ PROGRAM = tuple(
     f"page_{part}.js"
     for part in ("tree", "measures", "icicle", "matrix", "panel", "rows", "outline", "search", "picture", "main")
 )
-STYLE = ("page.css",)
 
 
 def export_html(
@@ -93,7 +92,7 @@ def export_html(
 
 
 def _page(data: dict[str, Any]) -> str:
-    program, style = _joined(PROGRAM), _joined(STYLE)
+    program, style = _joined(PROGRAM), _joined(("page.css",))
     # The browser itself refuses whatever is not this program: a label could not act even as markup.
     policy = f"default-src 'none'; img-src data:; script-src {_hash(program)}; style-src {_hash(style)}"
     parts = {

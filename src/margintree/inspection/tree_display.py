@@ -9,7 +9,7 @@ from margintree.inspection.labels import PLAIN_TEXT, Names
 from margintree.inspection.layout import (
     INK,
     MUTED,
-    PAPER,
+    WHITE,
     TreeLayout,
     colours_of,
     draw_colour_bar,
@@ -173,7 +173,7 @@ class ClassTreeDisplay:
         size = 26.0 + 150.0 * np.sqrt(self.facts.n_classes[nodes] / self.facts.tree.n_classes)
         shade, values = self.facts.shading()
         if shade is None:
-            return self.ax_.scatter(x, y, s=size, c=PAPER, edgecolors=MUTED, linewidths=1.0, zorder=3, clip_on=False)
+            return self.ax_.scatter(x, y, s=size, c=WHITE, edgecolors=MUTED, linewidths=1.0, zorder=3, clip_on=False)
         norm, cmap = colours_of(values[nodes], shade)
         colours = {"c": np.where(np.isfinite(values[nodes]), values[nodes], norm.vmax), "norm": norm, "cmap": cmap}
         shown = self.ax_.scatter(x, y, s=size, **colours, edgecolors=INK, linewidths=0.6, zorder=3, clip_on=False)

@@ -20,7 +20,7 @@ from margintree.storage import check_writable, replacing
 # A change that this reader would get wrong takes the next number; its reader joins READERS, and this one stays.
 FORMAT = 2
 FORMAT_KEY = "margintree_format"
-LIBRARIES = ("margintree", "numpy", "scipy", "scikit-learn")
+RECORDED_LIBRARIES = ("margintree", "numpy", "scipy", "scikit-learn")
 
 
 def save_model(estimator: Any, path: str | os.PathLike[str], *, metadata: Mapping[str, str] | None = None) -> None:
@@ -95,7 +95,7 @@ def as_contents(estimator: Any) -> tuple[dict[str, container.AnyArray], dict[str
     out = Output()
     put_fitted(out, estimator)
     model = {
-        "versions": {library: version(library) for library in LIBRARIES},
+        "versions": {library: version(library) for library in RECORDED_LIBRARIES},
         "estimator": name,
         "parameters": encode_parameters(estimator),
         "facts": out.facts,

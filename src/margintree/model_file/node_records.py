@@ -12,22 +12,22 @@ from margintree.structures.grow import NodeRecord
 from margintree.training.decision import CandidateRecord
 from margintree.training.defaults import LOSSES
 
-NUMBERS = {float: np.float64, int: np.int64, bool: np.bool_}
+DTYPE_OF = {float: np.float64, int: np.int64, bool: np.bool_}
 # A clock does not tell the same twice, and the same model is to give the same file.
 NOT_STORED = "seconds"
-COLUMNS = {
-    field.name: NUMBERS[field.type]
+RECORD_FIELDS = {
+    field.name: DTYPE_OF[field.type]
     for field in fields(NodeRecord)
-    if field.type in NUMBERS and field.name != NOT_STORED
+    if field.type in DTYPE_OF and field.name != NOT_STORED
 }
 SIDES = ("classes_left", "classes_right")
 CANDIDATE_WORDS = {"decide": KINDS, "loss": LOSSES}
-CANDIDATE_COLUMNS = {field.name: NUMBERS[field.type] for field in fields(CandidateRecord) if field.type in NUMBERS}
+CANDIDATE_COLUMNS = {field.name: DTYPE_OF[field.type] for field in fields(CandidateRecord) if field.type in DTYPE_OF}
 
 
 def put_records(out: Output, records: list[NodeRecord]) -> None:
     """Store records column by column."""
-    for name, dtype in COLUMNS.items():
+    for name, dtype in RECORD_FIELDS.items():
         out.array(name, np.array([getattr(record, name) for record in records], dtype=dtype))
     for name in SIDES:
         sides = [getattr(record, name) for record in records]
@@ -38,7 +38,7 @@ def put_records(out: Output, records: list[NodeRecord]) -> None:
 def take_records(source: Input, n_records: int, n_classes: int) -> list[NodeRecord]:
     """Return the records; the time they took is not known any more."""
     columns: dict[str, list[Any]] = {NOT_STORED: [float("nan")] * n_records}
-    for name, dtype in COLUMNS.items():
+    for name, dtype in RECORD_FIELDS.items():
         columns[name] = source.array(name, dtype, n_records).tolist()
     for name in SIDES:
         members = source.indices(name, n_classes, None).tolist()

@@ -21,7 +21,7 @@ MEGABYTE = 2**20
 # Rows per call when only the diagonal of a kernel is wanted.
 DIAGONAL_CHUNK = 64
 # Rows and columns of a large matrix that are computed at a time: their values fit into the processor's cache.
-BLOCK = 1024
+ROWS_PER_BLOCK = 1024
 # From so many rows on the time of a solver is that of reading kernel values. Single precision halves it, and is far
 # more precise than any tolerance down to this one.
 MANY_ROWS, SINGLE_TOL = 2048, 1e-5
@@ -83,10 +83,10 @@ class KernelSource:
 
     def _all_values(self) -> npt.NDArray[np.floating]:
         everything = np.arange(self.X.shape[0])
-        if len(everything) <= BLOCK:
+        if len(everything) <= ROWS_PER_BLOCK:
             return np.asarray(self._values(everything, everything), dtype=self.dtype)
         result = np.empty((len(everything), len(everything)), dtype=self.dtype)
-        parts = [everything[first : first + BLOCK] for first in everything[::BLOCK]]
+        parts = [everything[first : first + ROWS_PER_BLOCK] for first in everything[::ROWS_PER_BLOCK]]
         for i, rows in enumerate(parts):
             give_up_if_abandoned()
             for columns in parts[: i + 1]:

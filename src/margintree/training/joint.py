@@ -28,7 +28,7 @@ Index = npt.NDArray[np.int64]
 # epochs that block descent takes when C is large.
 NEWTON_WEIGHTS = 1000
 NEWTON_ENTRIES = 2**22
-NEWTON_ITERATIONS = 300
+JOINT_NEWTON_ITERATIONS = 300
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +157,7 @@ def _finish(rows: LinearRows, paths: Paths, trained: _Trained, tol: float) -> _T
     on_path = tree_rows.signs != 0.0
     alpha = np.zeros(on_path.shape)
     alpha[on_path] = trained.alpha
-    steps, point = newton(tree_rows, trained.weights, alpha, tol, NEWTON_ITERATIONS)
+    steps, point = newton(tree_rows, trained.weights, alpha, tol, JOINT_NEWTON_ITERATIONS)
     n_iter = trained.n_iter + steps
     if point.gap >= trained.primal - trained.dual:
         return replace(trained, n_iter=n_iter)

@@ -22,7 +22,7 @@ from margintree.training.held_out import HeldOut, Mask, TreeModel
 Index = npt.NDArray[np.int64]
 
 # Strength of the pull towards a slope of 1 and a path weight of 0, in rows.
-PULL = 0.1
+CALIBRATION_PULL = 0.1
 LEAST_SLOPE = 1e-3
 
 
@@ -149,7 +149,7 @@ def weights_of(groups: Sequence[Groups], is_free: tuple[bool, bool]) -> tuple[fl
         return 1.0, 0.0
     lengths, first, second, is_own, weights = (np.concatenate(column) for column in zip(*groups, strict=True))
     start = np.concatenate([[0], np.cumsum(lengths)])
-    pull, usual = np.full(2, PULL), np.array([1.0, 0.0])
+    pull, usual = np.full(2, CALIBRATION_PULL), np.array([1.0, 0.0])
     slope, path_weight = compiled.sigmoids.fit_weights(
         start, first, second, is_own, weights, usual, pull, np.array(is_free)
     )
