@@ -14,8 +14,8 @@ from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
 
 from margintree import ConditionalProbabilityTreeClassifier
+from margintree.solvers.online import FIRST_ENTRIES, OnlineRegressors
 from margintree.structures.stream_tree import Stream, StreamTree
-from margintree.training.online import FIRST_ENTRIES, OnlineRegressors
 
 
 def depth_bound(n_classes: int, alpha: float) -> int:

@@ -20,10 +20,10 @@ from margintree.estimators.sparse_input import checked_indices, in_canonical_for
 from margintree.estimators.training_data import TrainingData
 from margintree.estimators.tree_walk import TreeWalker
 from margintree.prediction.probability_tree import ProbabilityTree
+from margintree.solvers.online import OnlineRegressors
 from margintree.solvers.solution import Array
 from margintree.structures.stream_tree import Stream, StreamTree
 from margintree.training.machines import Trainer, train_each
-from margintree.training.online import OnlineRegressors
 from margintree.worker_threads import apart
 
 

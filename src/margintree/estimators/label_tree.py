@@ -10,9 +10,9 @@ from sklearn.utils._param_validation import Interval
 from margintree.estimators.base import Kernel
 from margintree.estimators.held_out_confusion import held_out_confusion
 from margintree.estimators.tree_walk import TreeWalker
+from margintree.solvers.joint import train_jointly
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.structures.confusion_tree import confusion_tree
-from margintree.training.joint import train_jointly
 from margintree.training.machines import train_each
 from margintree.worker_threads import apart
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 from margintree.class_tree import ClassTree
 from margintree.model_file.errors import ModelFileError
 from margintree.model_file.sections import Input, Output
+from margintree.solvers.online import OnlineRegressors, StoredRegressors
 from margintree.structures.stream_tree import StreamTree
-from margintree.training.online import OnlineRegressors, StoredRegressors
 
 
 @dataclass(frozen=True, eq=False)

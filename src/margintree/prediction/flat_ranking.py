@@ -18,6 +18,7 @@ class FlatRanking:
     """One linear machine per class and the temperature of their softmax; see ``margintree.compiled.flat_ranking``."""
 
     n_features: int
+    n_classes: int
     machines: tuple[Any, ...]
     temperature: float
 
@@ -26,11 +27,7 @@ class FlatRanking:
         """Lay the machines out side by side, or leave them one by one where nearly all features have no weight."""
         by_feature, plain = table.by_feature(), (read_only(table.scale), read_only(table.intercept), len(table.scale))
         machines = (table.arrays if by_feature is None else by_feature, *plain)
-        return cls(table.n_features, machines, float(temperature))
-
-    @property
-    def n_classes(self) -> int:
-        return int(self.machines[3])
+        return cls(table.n_features, len(table.scale), machines, float(temperature))
 
     def top(self, X: Matrix, k: int, n_threads: int = 1) -> tuple[np.ndarray[Any, np.dtype[np.int64]], Array]:
         """Return the best classes of each row and their probabilities."""

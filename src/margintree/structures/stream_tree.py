@@ -73,7 +73,7 @@ class StreamTree:
     --------
     >>> import numpy as np
     >>> from margintree.structures.stream_tree import Stream, StreamTree
-    >>> from margintree.training.online import OnlineRegressors
+    >>> from margintree.solvers.online import OnlineRegressors
     >>> X, labels = np.eye(4), np.arange(4)
     >>> tree = StreamTree(alpha=1.0)
     >>> regressors = OnlineRegressors(4, learning_rate=0.5, fit_intercept=True)

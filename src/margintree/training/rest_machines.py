@@ -142,10 +142,9 @@ class ListTrainer:
         """Return the projections of pairs on the directions of the weighted means of the rows that count."""
         rows, projection = layout(training_set.X), np.empty(len(self.lists.row))
         norms = compiled.rows.squared_norms(rows, training_set.n_rows)
-        weight = self._mean_weight(training_set)
+        weight, n_columns = self._mean_weight(training_set), training_set.X.shape[1]
         compiled.pairs.class_projections(
-            *(rows, training_set.X.shape[1], training_set.class_start, weight, norms),
-            *(self.lists.start, self.lists.row, projection),
+            rows, n_columns, training_set.class_start, weight, norms, self.lists.start, self.lists.row, projection
         )
         return projection
 
@@ -163,16 +162,14 @@ class ListTrainer:
         lists, path_score = self.lists, self.lists.path_score
         while True:
             fitted = compiled.pairs.fit_blend(
-                *(
-                    lists.class_start,
-                    lists.start,
-                    lists.row,
-                    projection,
-                    path_score,
-                    self.importance,
-                    BLEND_PENALTY,
-                    100,
-                )
+                lists.class_start,
+                lists.start,
+                lists.row,
+                projection,
+                path_score,
+                self.importance,
+                BLEND_PENALTY,
+                100,
             )
             blend = Blend(*fitted.tolist())
             # A fact that is zero everywhere gets the weight zero.

@@ -16,10 +16,10 @@ import numpy.typing as npt
 from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.solvers.classifier import LinearClassifier
+from margintree.solvers.joint_newton import TreeRows, newton
 from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, POLISH_TOL, POLISH_WORK, LinearRows, layout
 from margintree.solvers.solution import Array, DualSolution
 from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.joint_newton import TreeRows, newton
 from margintree.worker_threads import stoppable
 
 Index = npt.NDArray[np.int64]

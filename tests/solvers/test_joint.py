@@ -9,10 +9,10 @@ from scipy.optimize import minimize
 
 from margintree import compiled
 from margintree.class_tree import ClassTree
+from margintree.solvers import joint
+from margintree.solvers.joint import paths_to_classes, train_jointly
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.structures.random_tree import random_tree
-from margintree.training import joint
-from margintree.training.joint import paths_to_classes, train_jointly
 from margintree.training.machines import Trainer, train_each
 
 TREES = {3: (0, (1, 2)), 4: ((0, 3), (1, 2)), 5: (2, ((0, 4), (1, 3)))}
