@@ -4,7 +4,6 @@ All tasks are pure functions of a file with the function, the arrays that it map
 tied to a worker. When a worker dies, Dask gives its tasks to others.
 """
 
-import pickle
 import queue
 import time
 import uuid
@@ -19,6 +18,7 @@ from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 
 from margintree.dask.array_files import ArrayFiles
+from margintree.dask.packing import packed, unpacked
 from margintree.dask.worker_tasks import run_block, run_nodes
 from margintree.structures.grow import NodeDone, NodeTask
 from margintree.worker_threads import SECONDS_BETWEEN_LOOKS, give_up_if_abandoned
@@ -147,18 +147,18 @@ class Batch:
     def submit(self, tag: Any, function: Callable[..., Any], *arguments: Any, priority: float = 0.0) -> None:
         """Hand in a task; of two that wait, the one of higher priority is begun first."""
         cluster = self._cluster
-        sent = pickle.dumps(arguments, protocol=5)
+        sent = packed(arguments)
         cluster.n_bytes += len(sent)
         self._n_submitted += 1
         key = f"{self._key}-{self._n_submitted}"
         if cluster.client.status not in ("running", "connecting"):
             raise cluster.lost()
-        self._watch(tag, cluster.client.submit(call_pickled, function, sent, key=key, priority=priority, pure=True))
+        self._watch(tag, cluster.client.submit(call_packed, function, sent, key=key, priority=priority, pure=True))
 
     def submit_lazy(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
         """Hand in a task for each tuple of arguments; those that are yet to be computed are, on the workers."""
         tasks = [
-            delayed(call_and_pickle, pure=False)(function, *arguments, dask_key_name=f"{self._key}-{number}")
+            delayed(call_and_pack, pure=False)(function, *arguments, dask_key_name=f"{self._key}-{number}")
             for number, arguments in enumerate(calls)
         ]
         for number, future in enumerate(self._cluster.client.compute(tasks)):
@@ -194,7 +194,7 @@ class Batch:
             raise self._cluster.lost() from error
         self._cluster._futures.pop(future.key, None)
         self._cluster.n_bytes += len(content)
-        return tag, pickle.loads(content)
+        return tag, unpacked(content)
 
     def _wait(self) -> Future:
         client = self._cluster.client
@@ -225,11 +225,11 @@ class Batch:
                     warnings.warn("The Dask cluster has no workers; the fit goes on when some join it.", stacklevel=2)
 
 
-def call_pickled(function: Callable[..., Any], arguments: bytes) -> bytes:
+def call_packed(function: Callable[..., Any], arguments: bytes) -> bytes:
     """Call a function; runs on a worker."""
-    return call_and_pickle(function, *pickle.loads(arguments))
+    return call_and_pack(function, *unpacked(arguments))
 
 
-def call_and_pickle(function: Callable[..., Any], *arguments: Any) -> bytes:
-    """Call a function; runs on a worker. Results are pickled here, so that it is known how much is sent."""
-    return pickle.dumps(function(*arguments), protocol=5)
+def call_and_pack(function: Callable[..., Any], *arguments: Any) -> bytes:
+    """Call a function; runs on a worker. Results are packed here, so that it is known how much is sent."""
+    return packed(function(*arguments))

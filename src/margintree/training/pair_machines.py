@@ -58,8 +58,9 @@ def train_pairs(
         machines = (trainer.classifier_between(rows_of(one), rows_of(other)) for one, other in some.tolist())
         return [as_kept(machine, trainer.training_set, prune) for machine in machines]
 
-    def train_flat(some: Index) -> WeightTable:
-        machines = [machine for machine in train(some) if isinstance(machine, LinearClassifier)]
+    def flat(tasks: list[Index]) -> WeightTable:
+        found = (machine for part in in_tasks(train, tasks, n_threads, "pair machines") for machine in part)
+        machines = [machine for machine in found if isinstance(machine, LinearClassifier)]
         return WeightTable.from_classifiers(machines, n_features)
 
     tasks = [pairs[i : i + PAIRS_PER_TASK] for i in range(0, len(pairs), PAIRS_PER_TASK)]
@@ -70,6 +71,4 @@ def train_pairs(
     if training_set.function is not None:
         return [machine for part in in_tasks(train, tasks, n_threads, "pair machines") for machine in part]
     parts = (tasks[i : i + TASKS_AT_A_TIME] for i in range(0, len(tasks), TASKS_AT_A_TIME))
-    return WeightTable.joined(
-        (table for part in parts for table in in_tasks(train_flat, part, n_threads, "pair machines")), n_features
-    )
+    return WeightTable.joined((flat(part) for part in parts), n_features)
