@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from distributed import Client
+from distributed import Client, Future
 
 from margintree import MarginTreeClassifier
 from margintree.dask import ClusterLostError, DaskMarginTreeClassifier, client_checks
@@ -91,6 +91,10 @@ def test_a_scheduler_that_is_gone_is_an_error_within_seconds(blocks, at_stage, t
             process.wait()
 
 
+def known_tasks(dask_scheduler):
+    return list(dask_scheduler.tasks)
+
+
 def test_ctrl_c_cancels_the_tasks_of_the_fit_and_nothing_else(client, blocks, at_stage, tmp_path):
     other = client.submit(time.sleep, 3.0, key="of somebody else")
     pressed = []
@@ -110,9 +114,39 @@ def test_ctrl_c_cancels_the_tasks_of_the_fit_and_nothing_else(client, blocks, at
         DaskMarginTreeClassifier(split=Slow(), client=client, directory=tmp_path).fit(*blocks)
     assert time.monotonic() - pressed[0] < 1.0
     time.sleep(0.2)
-    assert client.run_on_scheduler(lambda dask_scheduler: list(dask_scheduler.tasks)) == ["of somebody else"]
+    assert client.run_on_scheduler(known_tasks) == ["of somebody else"]
     assert other.result() is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_tasks_that_somebody_else_cancels_end_the_fit(client, blocks, at_stage, tmp_path):
+    may_end = tmp_path / "may end"
+
+    class Waits:
+        def divide(self, node):
+            while not may_end.exists():
+                time.sleep(0.05)
+            raise AssertionError("the fit has ended before")
+
+    def keys_of_fit():
+        return [key for key in client.futures if key.startswith("margintree-divide-nodes")]
+
+    with Client(client.scheduler.address, set_as_default=False) as other:
+
+        def cancel():
+            # What the scheduler has not heard of yet cannot be cancelled.
+            while not set(keys_of_fit()) <= set(client.run_on_scheduler(known_tasks)):
+                time.sleep(0.05)
+            other.cancel([Future(key, other) for key in keys_of_fit()], force=True)
+
+        at_stage(["divide nodes"], cancel)
+        model = DaskMarginTreeClassifier(split=Waits(), client=client)
+        try:
+            with pytest.raises(ClusterLostError, match=r"A task of the fit \(margintree-divide-nodes-.*was cancelled"):
+                model.fit(*blocks)
+        finally:
+            may_end.touch()
+    assert not hasattr(model, "tree_")
 
 
 def test_an_error_in_a_node_says_which_one(client, blocks):
