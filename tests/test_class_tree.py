@@ -203,9 +203,9 @@ def test_a_tree_does_not_follow_changes_of_the_arrays_it_was_made_of() -> None:
             [1, -1, -1], [2, -1, -1], [-1, 0, 2], r"leaf_class must lie in -1\.\.1 .* Got 2", id="missing class"
         ),
         pytest.param([1, -1], [-1, -1], [-1, 0], "two children.*left 1 and right -1 at node 0", id="one child"),
-        pytest.param([2, -1, -1], [1, -1, -1], [-1, 0, 1], "node 2 where node 1 is due", id="children swapped"),
+        pytest.param([2, -1, -1], [1, -1, -1], [-1, 0, 1], "node 2 where node 1 is expected", id="children swapped"),
         pytest.param(
-            [1, 3, -1, -1, -1], [2, 4, -1, -1, -1], [-1, -1, 0, 1, 2], "node 3 where node 2 is due", id="level order"
+            [1, 3, -1, -1, -1], [2, 4, -1, -1, -1], [-1, -1, 0, 1, 2], "node 3 where node 2 is expected", id="level order"
         ),
         pytest.param([1, -1, -1], [3, -1, -1], [-1, 0, 1], r"children_right must lie in -1\.\.2 .* Got 3", id="beyond"),
         pytest.param([-2], [-1], [0], r"children_left must lie in -1\.\.0 .* Got -2", id="below -1"),

@@ -262,9 +262,9 @@ def test_what_has_no_onnx_form_is_refused_with_a_reason(tmp_path):
     X, y = load_iris(return_X_y=True)
     greedy = MarginTreeClassifier(walk="greedy", calibration_folds=0, random_state=0).fit(X, y)
     cases = [
-        (OneVsRestSVC(random_state=0).fit(X, y), {}, "OneVsRestSVC has no ONNX form"),
-        (ConditionalProbabilityTreeClassifier(random_state=0).fit(X, y), {}, "has no ONNX form"),
-        (MarginTreeClassifier("poly", walk="all").fit(X, y), {}, "kernel='poly' has no ONNX form"),
+        (OneVsRestSVC(random_state=0).fit(X, y), {}, "OneVsRestSVC cannot be exported to ONNX"),
+        (ConditionalProbabilityTreeClassifier(random_state=0).fit(X, y), {}, "cannot be exported to ONNX"),
+        (MarginTreeClassifier("poly", walk="all").fit(X, y), {}, "kernel='poly' cannot be exported to ONNX"),
         (StandardScaler().fit(X), {}, "Got StandardScaler"),
         (greedy, {"walk": "all"}, "needs calibrated sigmoids"),
         (greedy, {"walk": "sideways"}, "walk must be one of greedy, all"),

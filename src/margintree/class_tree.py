@@ -1,4 +1,4 @@
-"""The tree over the classes: who stands below whom, and nothing of how that was learned.
+"""The tree over the classes: its structure alone, independent of how it was learned.
 
 A node is a group of classes, the root is the group of all classes, every internal node has two children
 that divide its group between them, and a leaf is a single class (Definition 1.1 of Yang & Tsang,
@@ -43,7 +43,7 @@ class ClassTree:
     parent : ndarray of int32, shape (n_nodes,)
         Parent of each node, -1 at the root.
     leaf_of_class : ndarray of int32, shape (n_classes,)
-        Node at which each class stands.
+        Leaf of each class.
     internal_nodes : ndarray of int32, shape (n_classes - 1,)
         Nodes with children, in preorder.
 
@@ -259,7 +259,7 @@ class ClassTree:
     def to_text(self, names: ClassNames | None = None, max_depth: int | None = None) -> str:
         """Return a drawing for the terminal: internal nodes as their number in brackets, leaves as their names.
 
-        A drawing is as wide as the tree is deep; give ``max_depth`` for trees with long branches.
+        A drawing is as wide as the tree is deep; use ``max_depth`` for deep trees.
 
         Parameters
         ----------
@@ -300,7 +300,7 @@ class ClassTree:
         return "\n".join(lines)
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both trees have the same nodes and classes; in preorder the leaf classes decide that."""
+        """Return whether both trees are equal; comparing the leaf classes in preorder is enough."""
         if not isinstance(other, ClassTree):
             return NotImplemented
         return np.array_equal(self.leaf_class, other.leaf_class)
@@ -346,7 +346,7 @@ def _check_range(name: str, array: _Integers, highest: int) -> None:
 def _check_nodes(left: _Integers, right: _Integers, leaf_class: _Integers) -> None:
     sizes = (len(left), len(right), len(leaf_class))
     if len(set(sizes)) > 1:
-        raise ValueError(f"children_left, children_right and leaf_class must be of one length. Got {sizes}.")
+        raise ValueError(f"children_left, children_right and leaf_class must have the same length. Got {sizes}.")
     _check_range("children_left", left, len(left) - 1)
     _check_range("children_right", right, len(left) - 1)
     for node in np.flatnonzero((left < 0) != (right < 0)):
@@ -376,7 +376,7 @@ def _preorder_depth(left: list[int], right: list[int]) -> list[int]:
             given = f"node {node} twice: a cycle, or a node with two parents"
             raise ValueError(f"Each node must be reached exactly once from the root. Got {given}.")
         if node > n_visited:
-            given = f"node {node} where node {n_visited} is due"
+            given = f"node {node} where node {n_visited} is expected"
             raise ValueError(f"Nodes must be numbered in preorder: node, left subtree, right subtree. Got {given}.")
         n_visited += 1
         if left[node] >= 0:

@@ -1,6 +1,6 @@
 """The Newick text of a binary tree, as written and read by programs for phylogenetic trees.
 
-``((cat,dog),fox);`` is a tree of three leaves. Names with other characters stand in quotes.
+``((cat,dog),fox);`` is a tree of three leaves. Names with other characters are quoted.
 """
 
 import re
@@ -25,15 +25,15 @@ _FOLLOWERS = {
 
 
 def distinct(names: list[str]) -> list[str]:
-    """Return the names, of which no two may be equal."""
+    """Return the names after checking that they are unique."""
     last = {name: k for k, name in enumerate(names)}
     for name in (name for k, name in enumerate(names) if last[name] != k):
-        raise ValueError(f"names must differ, as a Newick leaf is known by its name. Got {name!r} more than once.")
+        raise ValueError(f"names must be unique, because they identify leaves. Got {name!r} more than once.")
     return names
 
 
 def quoted(name: str) -> str:
-    """Return the name as it stands in a Newick text."""
+    """Return the name as it is written in a Newick string."""
     return name if _BARE_NAME.fullmatch(name) else "'" + name.replace("'", "''") + "'"
 
 
@@ -96,6 +96,6 @@ def items_in_preorder(text: str, *, is_binary: bool = False) -> list[str | int]:
         elif kind == ",":
             labels[open_nodes[-1]] = int(labels[open_nodes[-1]]) + 1
         elif kind == ")" and (n_children := labels[open_nodes.pop()]) != 2 and is_binary:
-            raise ValueError(f"Newick nodes must have two children, and this one has {n_children}. {given}")
+            raise ValueError(f"Newick nodes must have two children, but one has {n_children}. {given}")
         previous = kind
     return labels

@@ -1,4 +1,4 @@
-"""A fitted tree as an ONNX graph of plain operators, for runtimes that have no Python.
+"""A fitted tree as an ONNX graph of standard operators, for runtimes without Python.
 
 No node is walked. One matrix product gives the decision values of all nodes; with the path matrix P, whose entry for a
 node and a class is +1 where the class lies to the left of the node, -1 to the right and 0 elsewhere:
@@ -47,7 +47,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = 
     path : str or path-like
         The file is written completely or not at all.
     walk : {"greedy", "all"} or None, default=None
-        None is that of the estimator. Standard operators cannot express a beam, so that a model with ``walk="beam"`` is
+        None uses that of the estimator. Standard operators cannot express a beam, so a model with ``walk="beam"`` is
         exported with "all", whose finalists come from every path. A few predictions may therefore differ; with "greedy"
         and "all" none does. The probabilities of "greedy" are those of the paths.
     dtype : {"float64", "float32"}, default="float64"
@@ -98,9 +98,9 @@ def _exportable(estimator: Any) -> tuple[LinearTree | KernelTree, Ranker | None]
     estimator._check_fitted()
     model = getattr(estimator, "_model", None)
     if not isinstance(model, LinearTree | KernelTree):
-        raise ValueError(f"{name} has no ONNX form; trees of support vector machines have, as MarginTreeClassifier's.")
+        raise ValueError(f"{name} cannot be exported to ONNX; use a MarginTreeClassifier, for example.")
     if isinstance(model, KernelTree) and model.function.kernel != "rbf":
-        raise ValueError(f"kernel={model.function.kernel!r} has no ONNX form; kernel='linear' and 'rbf' have.")
+        raise ValueError(f"kernel={model.function.kernel!r} cannot be exported to ONNX; use kernel='linear' or 'rbf'.")
     return model, getattr(estimator, "_ranker", None)
 
 
@@ -119,7 +119,7 @@ def _checked_walk(estimator: Any, ranker: Ranker | None, walk: str | None) -> st
 
 
 def _walk(graph: Graph, model: LinearTree | KernelTree, ranker: Ranker | None, walk: str) -> str:
-    """Return the class at the end of a walk; where the tree is calibrated, give the probabilities, too."""
+    """Return the class at the end of a walk and, if the tree is calibrated, add the probabilities."""
     internal = np.flatnonzero(np.concatenate([tree.children_left for tree in model.trees]) >= 0)
     graph.check_room(8 * len(internal) * model.trees[0].n_classes)
     paths = _path_matrix(model.trees)
@@ -139,7 +139,7 @@ def _walk(graph: Graph, model: LinearTree | KernelTree, ranker: Ranker | None, w
 
 
 def _flat(graph: Graph, ranker: Ranker) -> str:
-    """Return the class whose machine has the largest value, and give the probabilities: no path is followed."""
+    """Return the class whose machine has the largest value, and add the probabilities; no path is followed."""
     assert ranker.decider.table is not None
     values = _linear_values(graph, ranker.decider.table, np.arange(ranker.n_classes))
     scaled = graph.add("Mul", values, graph.constant(float(ranker.decider.slope)))
@@ -157,7 +157,7 @@ def _one_value(value: float) -> Any:
 def _decisions(
     graph: Graph, model: LinearTree | KernelTree, internal: npt.NDArray[np.int64], ranker: Ranker
 ) -> tuple[str, str | None]:
-    """Return the values of the internal nodes and of the deciding machines, one column each; None where none are."""
+    """Return the values of the internal nodes and of the deciding machines, one column each; None if there are none."""
     decider = ranker.decider
     n_deciding = {"paths": 0, "pairs": len(decider.pair_other), "rest": ranker.n_classes}[decider.kind]
     if n_deciding == 0:
@@ -267,7 +267,7 @@ def _path_scores(graph: Graph, decisions: str, model: LinearTree | KernelTree, p
 
 @dataclass(frozen=True)
 class Finalists:
-    """Names of arrays with a column for each place on the list, the best path first."""
+    """Names of arrays with a column for each position on the list, the best path first."""
 
     classes: str
     scores: str
@@ -275,7 +275,7 @@ class Finalists:
 
 
 def _finalists(graph: Graph, scores: str, ranker: Ranker) -> Finalists:
-    """Return the classes with the best paths. Those beyond the gap are on the list, but no finalists."""
+    """Return the classes with the best paths. Those beyond the gap are on the list, but are not finalists."""
     listed, classes = graph.add_many(
         "TopK", [scores, graph.constant([ranker.size])], ["path_scores", "finalists"], axis=1
     )
@@ -285,7 +285,7 @@ def _finalists(graph: Graph, scores: str, ranker: Ranker) -> Finalists:
 
 
 def _ranking(graph: Graph, finalists: Finalists, deciding: str | None, ranker: Ranker) -> str:
-    """Return what ranks the finalists; minus infinity for those beyond the gap."""
+    """Return the scores of the finalists; minus infinity for those beyond the gap."""
     decider, ranking = ranker.decider, finalists.scores
     path_part = graph.add("Mul", finalists.scores, graph.constant(float(decider.path_weight)))
     if decider.kind == "rest":
@@ -315,7 +315,7 @@ def _coupled(graph: Graph, finalists: Finalists, values: str | None, ranker: Ran
 
 
 def _log_odds(graph: Graph, finalists: Finalists, values: str | None, ranker: Ranker) -> str:
-    """Return the log odds of the finalist of each place against that of each other place."""
+    """Return the log odds of the finalist at each position against that at each other position."""
     decider, c, s = ranker.decider, ranker.n_classes, ranker.size
     one, other = (graph.constant([axis]) for axis in (2, 1))
     scores, classes = finalists.scores, finalists.classes
@@ -341,7 +341,7 @@ def _log_odds(graph: Graph, finalists: Finalists, values: str | None, ranker: Ra
 
 
 def _compared(graph: Graph, odds: str, finalists: Finalists, size: int) -> str:
-    """Return which places are compared with which later ones: neither of them has lost clearly before."""
+    """Return which positions are compared with which later ones: neither has clearly lost before."""
     from onnx import TensorProto
 
     clearly = compiled.ranking.CLEARLY
@@ -362,7 +362,7 @@ def _compared(graph: Graph, odds: str, finalists: Finalists, size: int) -> str:
 
 
 def _probabilities(graph: Graph, scores: str, ranking: str, finalists: Finalists) -> None:
-    """Give the finalists the probability of their paths, in parts by their ranking; the others keep their own."""
+    """Divide the probability of the finalists' paths among them by their scores; other classes keep their own."""
     zero, one, rows = graph.constant(0.0), graph.constant(1.0), graph.constant([1])
     listed = graph.add("Exp", finalists.scores)
     inside = graph.add("Where", finalists.is_within_gap, listed, zero)

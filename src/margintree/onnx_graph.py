@@ -1,4 +1,4 @@
-"""A graph of plain ONNX operators in the making."""
+"""Builder of graphs of standard ONNX operators."""
 
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -15,7 +15,7 @@ MOST_BYTES = 2**31 - 2**20
 
 
 class Graph:
-    """An ONNX graph in the making: every operator gives the name of its result."""
+    """Builder of an ONNX graph: adding an operator returns the name of its result."""
 
     def __init__(self, *, is_single: bool = False) -> None:
         self._nodes: list[Any] = []
@@ -42,7 +42,7 @@ class Graph:
         return name
 
     def check_room(self, n_bytes: int) -> None:
-        """Refuse an array that the file has no room for, if possible before it is made."""
+        """Raise an error for an array that is too large for the file, if possible before it is created."""
         if self._n_bytes + n_bytes > MOST_BYTES:
             raise ValueError(
                 "The weights of all machines as dense matrices take more than the 2 GB that an ONNX file holds. Use "
@@ -88,7 +88,7 @@ def plain_labels(classes: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if kind in "iu":
         if classes[-1] > np.iinfo(np.int64).max:
             raise ValueError(
-                f"ONNX has integer labels up to 2^63 - 1; the largest class is {classes[-1]}. Number anew."
+                f"ONNX has integer labels up to 2^63 - 1; the largest class is {classes[-1]}. Renumber the classes."
             )
         return classes.astype(np.int64)
     if kind in "bf":

@@ -1,4 +1,4 @@
-"""Writing files so that nothing half-written is ever seen."""
+"""Atomic writing of files: no incomplete file is ever visible."""
 
 import contextlib
 import errno
@@ -23,12 +23,11 @@ SECONDS_TO_LOCK = 5.0
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a new file in the same directory, which takes the place of ``path`` if all goes well.
+    """Yield a new file in the same directory, which replaces ``path`` if there is no error.
 
-    On any error, an interrupt included, the new file is removed and ``path`` stays as it was. The name of the
-    new file ends as that of ``path`` does, because readers tell compression from it, and its mode is that of the file
-    it replaces. Where ``path`` is a link, the file that it leads to is replaced. Files that killed processes left
-    behind while they wrote ``path`` are removed.
+    On any error, including an interrupt, the new file is removed and ``path`` is unchanged. The new file has the same
+    suffix as ``path``, because readers infer compression from it, and the mode of the file it replaces. If ``path`` is
+    a link, its target is replaced. Files that killed processes left behind while writing ``path`` are removed.
     """
     path = _destination(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +50,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _created(unfinished: Path, path: Path) -> Iterator[int]:
-    """Make the new file with the mode of the one that it will replace, and hold a lock on it while it is open.
+    """Create the new file with the mode of the one that it will replace, and hold a lock on it while it is open.
 
     A process that is killed leaves the file behind, but not the lock.
     """
@@ -77,7 +76,7 @@ def lock(handle: int) -> bool:
 
 
 def _sweep(path: Path) -> None:
-    """Remove files that writers of ``path`` left behind when they were killed: nobody holds their lock."""
+    """Remove files that killed writers of ``path`` left behind: nobody holds their lock."""
     for left in path.parent.glob(f".unfinished-{'?' * 16}-{glob.escape(path.name)}"):
         with contextlib.suppress(OSError):
             # One that is empty may have been made just now, and not yet be locked.
@@ -108,7 +107,7 @@ def check_writable(path: Path) -> None:
 
 
 def _destination(path: Path) -> Path:
-    """Return the file to replace; refuse directories, devices and pipes."""
+    """Return the file to replace; raise an error for directories, devices and pipes."""
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "Is a directory; name a file in it", str(path))
     # A device's own name would be replaced by a file, for every program on the machine.

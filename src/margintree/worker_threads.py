@@ -1,11 +1,11 @@
-"""Threads for long work, which Ctrl-C or an error in one of them ends.
+"""Threads for long work, which can be stopped by Ctrl-C or by an error in one of them.
 
-Python looks at signals between two steps of the interpreter in the main thread, so a Ctrl-C that meets it inside a
-compiled loop or a matrix product waits for the end of that. Long work therefore runs in other threads, while the main
-thread waits where it can be interrupted. All threads of one piece of work, however deeply nested, share one flag.
-An interrupt or an error sets it; nobody waits for the threads then, and they end where they next look at it: before
-each task, in ``give_up_if_abandoned``, and once per pass over the rows in compiled loops, which get the flag from
-``stoppable``. A process that exits waits for that.
+Python handles signals between two steps of the interpreter in the main thread, so Ctrl-C inside a compiled loop or a
+matrix product has no effect until that ends. Long work therefore runs in other threads, while the main thread waits in
+a way that can be interrupted. All threads of one piece of work, however deeply nested, share one flag. An interrupt or
+an error sets it; then nobody waits for the threads, and they end when they next check it: before each task, in
+``give_up_if_abandoned``, and once per pass over the rows in compiled loops, which get the flag from ``stoppable``. A
+process that exits waits for that.
 """
 
 import contextlib
@@ -26,14 +26,14 @@ _Task: TypeAlias = tuple[Future[Any], Callable[[], Any]]
 
 
 class Elsewhere(Protocol):
-    """Takes the place of threads for work without side effects, such as the workers of a cluster."""
+    """Replaces threads for work without side effects, such as the workers of a cluster."""
 
     def map(self, work: Callable[[Any], Any], tasks: list[Any], name: str) -> list[Any]:
         """Return the results in the order of the tasks; the name describes them."""
         ...
 
     def nodes_done(self, work: Callable[[Any], Any], tasks: list[Any]) -> Generator[tuple[Any, Any], None, None]:
-        """Yield the nodes of a growing tree with what became of them; as ``in_any_order`` does."""
+        """Yield the nodes of a growing tree with their results, as ``in_any_order`` does."""
         ...
 
 
@@ -46,7 +46,7 @@ SECONDS_TO_BEGIN = 10.0
 
 
 class Abandoned(SystemExit):
-    """Ends work whose result is not needed any more; as a SystemExit, it ends a thread silently."""
+    """Ends work whose result is no longer needed; as a SystemExit, it ends a thread silently."""
 
 
 class _Work:
@@ -72,7 +72,7 @@ def stop_flag() -> npt.NDArray[np.bool_]:
 
 
 def give_up_if_abandoned() -> None:
-    """Raise ``Abandoned`` in a thread whose result is not needed any more."""
+    """Raise ``Abandoned`` in a thread whose result is no longer needed."""
     if stop_flag()[0]:
         raise Abandoned
 
@@ -160,7 +160,7 @@ class Threads(Executor):
 
 
 class _Begun(threading.Event):
-    """Tells that a thread has begun; Python waits for that without end, also where memory has run out before it."""
+    """Signals that a thread has started; Python waits for that forever, even if memory has run out."""
 
     def wait(self, timeout: float | None = None) -> bool:
         if not super().wait(SECONDS_TO_BEGIN if timeout is None else timeout) and timeout is None:
@@ -177,9 +177,9 @@ class _Thread(threading.Thread):
 def in_any_order(
     work: Callable[[Task], Result], tasks: list[Task], n_threads: int
 ) -> Generator[tuple[Task, Result], None, None]:
-    """Yield each task with its result; the list is emptied, and tasks that are added to it meanwhile are taken, too.
+    """Yield each task with its result; the list is emptied, including tasks that are added to it meanwhile.
 
-    One thread takes the newest task first, which keeps few waiting, several the oldest.
+    A single thread takes the newest task first, which keeps the list short; several take the oldest.
     """
     if n_threads == 1 and threading.current_thread() is not threading.main_thread():
         while tasks:

@@ -78,7 +78,7 @@ def test_a_picture_is_written_whole_or_not_at_all(files, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("--row", "151"), 1, "has 150 rows. Got --row 151; rows are numbered from 1"),
+        (("--row", "151"), 1, "has 150 rows, numbered from 1. Got --row 151"),
         (("--row", "0"), 2, "--row"),
     ],
 )

@@ -348,5 +348,5 @@ def test_ctrl_c_ends_a_fit_with_130_and_leaves_nothing(tmp_path):
         child.send_signal(signal.SIGINT)
         output, errors = child.communicate(timeout=60)
         assert time.monotonic() - began < 4.0
-    assert (child.returncode, output, errors) == (130, "", "Abandoned; no file was left half-written.\n")
+    assert (child.returncode, output, errors) == (130, "", "Interrupted; no partial file was left behind.\n")
     assert [p.name for p in tmp_path.iterdir()] == ["t"]

@@ -77,5 +77,5 @@ def test_results_of_the_other_protocol_in_the_directory_are_refused(quick, tmp_p
     # A data directory that holds nothing, and no network: nothing is fetched before the file is refused.
     done = reproduce(*arguments, cwd=tmp_path, MARGINTREE_DATA=str(tmp_path), SCIKIT_LEARN_DATA=str(tmp_path))
     assert done.returncode == 1
-    assert "do not mix" in done.stdout
+    assert "cannot be mixed" in done.stdout
     assert (directory / "results.jsonl").read_bytes() == before

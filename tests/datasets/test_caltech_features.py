@@ -160,7 +160,7 @@ def test_too_few_descriptors_for_the_codebook_are_told(images):
 
 
 def test_a_directory_without_classes_is_told(tmp_path):
-    with pytest.raises(ValueError, match="holds no folder with images"):
+    with pytest.raises(ValueError, match="has no folder with images"):
         image_files(tmp_path)
     with pytest.raises(NotADirectoryError, match="a folder for each class"):
         image_files(tmp_path / "nowhere")

@@ -34,7 +34,7 @@ def test_every_form_of_a_line_is_compared(data_file, form):
 def test_a_line_that_cannot_be_read_is_an_error(data_file, line):
     sums = data_file.parent / "SHA256SUMS"
     sums.write_text(f"{DIGEST}  letter.bz2\n\n{line}\n")
-    with pytest.raises(DataError, match="names no file with its SHA-256"):
+    with pytest.raises(DataError, match="has a line without a file name and its SHA-256"):
         check_sums([data_file], sums)
 
 
@@ -48,7 +48,7 @@ def test_two_lines_that_disagree_about_a_file_are_an_error(data_file):
 def test_what_is_no_text_is_an_error_and_names_of_other_files_need_not_be(data_file):
     sums = data_file.parent / "SHA256SUMS"
     sums.write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(DataError, match="names no file with its SHA-256"):
+    with pytest.raises(DataError, match="has a line without a file name and its SHA-256"):
         check_sums([data_file], sums)
     sums.write_bytes(f"{DIGEST}  letter.bz2\n{OTHER}  ".encode() + b"\xff.bz2\n")
     check_sums([data_file], sums)

@@ -44,10 +44,10 @@ def test_a_part_that_came_before_an_interruption_is_not_fetched_again(small, sma
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (b"<html>Log in to use this network</html>", "does not hold rows of small in LIBSVM format"),
+        (b"<html>Log in to use this network</html>", "does not contain rows of small in LIBSVM format"),
         (b"0 1:1\n1 2:1\n2 3:1\n", "has 3 rows; expected the 12 of small"),
-        (b"0 1:1\n1 2:1\n" * 6, "has 2 classes, 0 to 1, where the 3 classes 0 to 2"),
-        (b"0 1:1\n1 2:1\n2 5:1\n" * 4, "does not hold rows of small"),
+        (b"0 1:1\n1 2:1\n" * 6, "has 2 classes, 0 to 1; expected the 3 of small, 0 to 2"),
+        (b"0 1:1\n1 2:1\n2 5:1\n" * 4, "does not contain rows of small"),
         (b"", "small"),
     ],
     ids=["page", "too few rows", "too few classes", "too many features", "empty"],
@@ -66,7 +66,7 @@ def test_a_wrong_file_is_refused_with_its_address_and_not_stored(
 def test_a_compressed_file_that_is_cut_short_at_the_source_is_refused(small, small_site, options, tmp_path):
     whole = small_site.files["/small.t.bz2"]
     small_site.files["/small.t.bz2"] = whole[: len(whole) // 2]
-    with pytest.raises(DataError, match=r"small\.t\.bz2 does not hold rows"):
+    with pytest.raises(DataError, match=r"small\.t\.bz2 does not contain rows"):
         obtain(small, small.forms[0], tmp_path / "cache", options)
     assert not (tmp_path / "cache" / "small.t.bz2").exists()
 

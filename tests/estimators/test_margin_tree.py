@@ -463,7 +463,7 @@ def test_weights_that_differ_by_many_orders_leave_no_side_empty(split, tiny):
 
 def test_weights_lost_in_rounding_are_refused():
     X, y = blobs(4, 5)
-    with pytest.raises(ValueError, match=r"rows of class .* too little to be told from rounding"):
+    with pytest.raises(ValueError, match=r"rows of class .* too little to tell from rounding errors"):
         MarginTreeClassifier().fit(X, y, np.where(y == 0, 1.0, 1e-20))
 
 

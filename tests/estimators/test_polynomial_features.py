@@ -64,7 +64,7 @@ def test_machines_have_the_same_decision_values(rows):
 
 
 def test_too_many_features_are_refused_before_they_are_made():
-    with pytest.raises(ValueError, match=r"has 176851 explicit features for rows of 100, and max_features is 20000"):
+    with pytest.raises(ValueError, match=r"has 176851 explicit features for rows of 100, but max_features is 20000"):
         PolynomialKernelFeatures(3, coef0=1.0).fit(np.zeros((2, 100)))
     assert PolynomialKernelFeatures(3, max_features=171700).fit(np.zeros((2, 100))).n_output_features_ == 171700
 

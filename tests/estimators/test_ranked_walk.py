@@ -453,7 +453,7 @@ def test_calibrated_probabilities_have_less_log_loss_than_bare_decision_values(d
         ({"walk": "all", "calibration_folds": 0}, "walk='all' needs calibrated sigmoids"),
         (
             {"walk": "greedy", "decide": "pairs"},
-            "decide='pairs' is between finalists.*Set walk='beam', or leave decide",
+            "decide='pairs' chooses between finalists.*Set walk='beam', or leave decide",
         ),
         ({"walk": "greedy", "n_trees": 2}, "n_trees=2 averages path scores.*Set walk='beam', or n_trees=1"),
         ({"calibration_folds": 1}, "The 'calibration_folds' parameter of MarginTreeClassifier must be"),

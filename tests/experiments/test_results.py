@@ -77,7 +77,7 @@ def test_a_broken_line_in_the_middle_is_an_error_that_names_it(tmp_path, tiny):
 def test_results_of_another_protocol_are_refused_and_left_alone(tmp_path, tiny):
     path = written(tmp_path / "results.jsonl", tiny, "a")
     before = path.read_bytes()
-    with pytest.raises(ResultsError, match="do not mix"), opened_results(path, replace(tiny, n_splits=5)):
+    with pytest.raises(ResultsError, match="cannot be mixed"), opened_results(path, replace(tiny, n_splits=5)):
         pass
     assert path.read_bytes() == before
 
@@ -86,7 +86,7 @@ def test_results_of_other_code_are_refused_and_left_alone(tmp_path, tiny, monkey
     path = written(tmp_path / "results.jsonl", tiny, "a")
     before = path.read_bytes()
     monkeypatch.setattr(results, "code_hash", lambda: "0123456789abcdef")
-    with pytest.raises(ResultsError, match="Results of another code do not mix"), opened_results(path, tiny):
+    with pytest.raises(ResultsError, match="Results of another code cannot be mixed"), opened_results(path, tiny):
         pass
     assert path.read_bytes() == before
 
@@ -130,16 +130,16 @@ def test_a_file_that_is_no_results_file_is_refused_and_left_alone(tmp_path, tiny
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        ("[1, 2]", "is no result: TypeError"),
-        ("{}", r"is no result: KeyError\('kind'\)"),
-        ('{"kind": ["a"]}', "is no result: TypeError"),
-        ('{"kind": "other"}', r"is no result: KeyError\('key'\)"),
-        ('{"kind": "run", "run": "a", "date": "b", "machine": "c"}', r"is no result: KeyError\('versions'\)"),
-        ('{"kind": "run", "run": "a", "date": "b", "machine": "c", "versions": "1.0"}', "has a wrong 'versions'"),
-        ('{"kind": "split", "key": "a", "run": "b"}', r"is no result: KeyError\('status'\)"),
-        ('{"kind": "split", "status": "maybe"}', r"is no result: KeyError\('maybe'\)"),
-        ('{"kind": "split", "key": "a", "status": "failed", "run": "b"}', r"is no result: KeyError\('error'\)"),
-        *((json.dumps({**row("b"), "run": "a", **wrong}), f"has a wrong '{min(wrong)}'") for wrong in WRONG),
+        ("[1, 2]", "is not a result: TypeError"),
+        ("{}", r"is not a result: KeyError\('kind'\)"),
+        ('{"kind": ["a"]}', "is not a result: TypeError"),
+        ('{"kind": "other"}', r"is not a result: KeyError\('key'\)"),
+        ('{"kind": "run", "run": "a", "date": "b", "machine": "c"}', r"is not a result: KeyError\('versions'\)"),
+        ('{"kind": "run", "run": "a", "date": "b", "machine": "c", "versions": "1.0"}', "has an invalid 'versions'"),
+        ('{"kind": "split", "key": "a", "run": "b"}', r"is not a result: KeyError\('status'\)"),
+        ('{"kind": "split", "status": "maybe"}', r"is not a result: KeyError\('maybe'\)"),
+        ('{"kind": "split", "key": "a", "status": "failed", "run": "b"}', r"is not a result: KeyError\('error'\)"),
+        *((json.dumps({**row("b"), "run": "a", **wrong}), f"has an invalid '{min(wrong)}'") for wrong in WRONG),
     ],
 )
 def test_a_line_that_lacks_what_readers_need_is_named(tmp_path, tiny, line, problem):

@@ -73,7 +73,7 @@ def test_what_has_no_tree_is_refused():
         export_text(make_pipeline(OneVsRestSVC(random_state=0)).fit(X, y))
     with pytest.raises(ValueError, match="not fitted"):
         export_text(MarginTreeClassifier())
-    with pytest.raises(ValueError, match="X and y come together"):
+    with pytest.raises(ValueError, match="X and y must be given together"):
         export_text(MarginTreeClassifier(walk="greedy", calibration_folds=0).fit(X, y), X=X)
     with pytest.raises(ValueError, match=r"classes that the model was fitted with.* the first is 'd'"):
         export_text(MarginTreeClassifier(walk="greedy", calibration_folds=0).fit(X, y), X=X, y=["d"] * 12)

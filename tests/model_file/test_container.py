@@ -121,7 +121,7 @@ def test_a_header_that_does_not_fit_its_data_is_refused(mutate):
         (b"[" * 100_000, "JSON"),
         (b'{"a":' + b"9" * 10_000 + b"}", "JSON"),
         (b"\xff\xfe", "JSON"),
-        (b"[1, 2]", "no JSON object"),
+        (b"[1, 2]", "not a JSON object"),
     ],
 )
 def test_json_that_readers_may_disagree_about_is_refused(header, reason):
@@ -132,7 +132,7 @@ def test_json_that_readers_may_disagree_about_is_refused(header, reason):
 def test_truth_values_other_than_true_and_false_are_refused():
     raw = bytearray(written({"flags": np.array([True, False])}))
     raw[-1] = 7
-    with pytest.raises(ModelFileError, match="truth"):
+    with pytest.raises(ModelFileError, match="Boolean"):
         container.parse(bytes(raw))
 
 
@@ -241,7 +241,7 @@ def test_more_truth_values_than_models_have_are_refused_without_looking_at_them(
     except OSError:
         pytest.skip("this file system has no sparse files")
     for is_mapped in (True, False):
-        with pytest.raises(ModelFileError, match="truth values"):
+        with pytest.raises(ModelFileError, match="Boolean values"):
             container.read(path, is_mapped=is_mapped)
 
 

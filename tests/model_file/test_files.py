@@ -262,7 +262,7 @@ def test_what_is_no_model_file_is_refused(tmp_path):
 
 def test_what_a_model_file_cannot_hold_is_refused_with_a_way_out(fitted, tmp_path):
     case = fitted("OneVsRestSVC linear")
-    with pytest.raises(ModelFileError, match=r"holds no code.*joblib"):
+    with pytest.raises(ModelFileError, match=r"contains no code.*joblib"):
         save_model(OneVsRestSVC(laplacian_kernel, random_state=0).fit(case.X, case.y), tmp_path / "model")
     drawn = OneVsRestSVC(random_state=np.random.RandomState(0)).fit(case.X, case.y)
     with pytest.raises(ModelFileError, match=r"set_params\(random_state=None\)"):
@@ -275,7 +275,7 @@ def test_what_a_model_file_cannot_hold_is_refused_with_a_way_out(fitted, tmp_pat
     class Derived(OneVsRestSVC):
         pass
 
-    with pytest.raises(ModelFileError, match="holds one of"):
+    with pytest.raises(ModelFileError, match="stores a fitted"):
         save_model(Derived().fit(case.X, case.y), tmp_path / "model")
     changed = clone(case.model).fit(case.X, case.y).set_params(kernel="rbf")
     with pytest.raises(ModelFileError, match="kernel='rbf'"):
@@ -386,7 +386,7 @@ def test_metadata_are_kept_beside_the_model(tmp_path):
     save_model(model, tmp_path / "m")
     assert read_metadata(tmp_path / "m") == {}
     for name in ("model", "sha256", "margintree_format"):
-        with pytest.raises(ModelFileError, match="is taken by the model"):
+        with pytest.raises(ModelFileError, match="is reserved for the model"):
             save_model(model, tmp_path / "m", metadata={name: "x"})
     with pytest.raises(TypeError, match="mapping of str to str"):
         save_model(model, tmp_path / "m", metadata={"year": 2024})

@@ -61,7 +61,7 @@ def test_methods_of_one_tree_have_one(tmp_path, model):
         assert arrays["model.table.scale"].shape == (2 * n_nodes,)
 
     path = changed_file(tmp_path, model, twice)
-    with pytest.raises(ModelFileError, match="2 trees where there is one"):
+    with pytest.raises(ModelFileError, match="2 trees instead of one"):
         load_model(path)
 
 
@@ -80,7 +80,7 @@ def test_classes_that_are_numbers_are_whole(tmp_path, last):
         arrays["classes.values"] = np.array([0.0, 1.0, last])
 
     path = changed_file(tmp_path, OneVsRestSVC(random_state=0), change)
-    with pytest.raises(ModelFileError, match="not whole"):
+    with pytest.raises(ModelFileError, match="not integers"):
         load_model(path)
 
 

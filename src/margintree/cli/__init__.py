@@ -2,7 +2,7 @@
 
 
 def main() -> None:
-    """Run the command line; Ctrl-C ends it as quietly while it is still being imported as later."""
+    """Run the command line; Ctrl-C ends it quietly, even during imports."""
     try:
         from margintree.cli.app import app
 

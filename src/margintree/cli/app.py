@@ -109,7 +109,7 @@ def predict(
     Exit code: 0 if all rows are classified, 1 if the model or the rows cannot be used, 2 if the command line is wrong.
     """
     if top_k is not None and proba:
-        raise typer.BadParameter("--top-k and --proba exclude each other.")
+        raise typer.BadParameter("--top-k and --proba cannot be used together.")
     from margintree.cli.predict import run_predict
 
     run_predict(model, data, output, how=reading.format, top_k=top_k, proba=proba, jobs=jobs)
@@ -164,7 +164,7 @@ def explain(
     row: Annotated[int, typer.Option(min=1, help="Number of the row to explain; the first is 1.")] = 1,
     features: Annotated[int, typer.Option(min=0, help="Number of features per side (linear kernel).")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
-    plot: Annotated[Path | None, typer.Option(help="Also draw it to this file: .png, .svg or .pdf.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Also save a figure to this file: .png, .svg or .pdf.")] = None,
     *,
     names: NameOptions,
     reading: RowOptions,

@@ -31,7 +31,7 @@ def run_explain(
         fitted = RowModel(model, names=names)
         rows = fitted.read(data, how)
         if row > rows.X.shape[0]:
-            raise RowFileError(f"{data} has {rows.X.shape[0]} rows. Got --row {row}; rows are numbered from 1.")
+            raise RowFileError(f"{data} has {rows.X.shape[0]} rows, numbered from 1. Got --row {row}.")
         explanation = explain(
             fitted.estimator,
             rows.X[[row - 1]],

@@ -55,7 +55,7 @@ class RowOptions:
 
     @property
     def format(self) -> "RowFormat":
-        """The same, for the readers."""
+        """The options as the readers take them."""
         from margintree.cli.row_format import RowFormat
 
         return RowFormat(self.file_format, self.label, self.one_based)
@@ -100,7 +100,7 @@ class ModelOptions:
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The same, for the estimator."""
+        """The parameters as the estimator takes them."""
         return asdict(self) | {"gamma": "scale" if self.gamma is None else self.gamma}
 
 

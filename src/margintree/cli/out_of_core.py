@@ -20,7 +20,7 @@ BYTES_OF_SPARSE, BYTES_OF_DENSE = 12, 8
 
 @contextmanager
 def bounded(memory: str, n_jobs: int | None) -> Iterator["BoundedMemory"]:
-    """Start processes that share so much memory."""
+    """Start processes that share the given amount of memory."""
     try:
         from dask.utils import parse_bytes
         from distributed import Client, LocalCluster
@@ -37,14 +37,14 @@ def bounded(memory: str, n_jobs: int | None) -> Iterator["BoundedMemory"]:
 
 
 class BoundedMemory:
-    """Reads rows lazily, and fits them with as many rows in a node as a worker has memory for."""
+    """Reads rows lazily, and fits them with as many rows per node as fit into a worker's memory."""
 
     def __init__(self, client: Any, n_bytes: int) -> None:
         self._client, self._n_bytes = client, n_bytes
         self._bytes_per_row = 1.0
 
     def read(self, path: Path, how: RowFormat) -> Rows:
-        """Return the rows of a file, none of which is in memory."""
+        """Return the rows of a file, without loading them into memory."""
         kind = how.kind(path)
         if kind == "csv":
             raise RowFileError(

@@ -62,7 +62,7 @@ def _check_types(schema: Any, path: Path, place: int | None, *, asks: bool) -> N
 
 
 def _announced(metadata: Any) -> int:
-    """Return the bytes that the numbers of a file take, and its text if none is repeated."""
+    """Return the bytes that the numbers of a file take, and its text if none of it is repeated."""
     groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
     return int(max(8 * metadata.num_rows * metadata.num_columns, sum(group.total_byte_size for group in groups)))
 
@@ -77,7 +77,7 @@ def _check_size(needed: int, path: Path, n_bytes: int) -> None:
 
 
 def _texts(column: Any, path: Path, n_bytes: int) -> list[str]:
-    """Return labels as text; those that are missing are empty. Equal ones are one object of Python's."""
+    """Return labels as text; missing ones are empty. Equal labels share one Python object."""
     cells: list[str] = []
     for chunk in column.chunks:
         encoded = chunk.dictionary_encode()

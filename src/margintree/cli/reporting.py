@@ -45,7 +45,7 @@ def reported(console: Console) -> Iterator[None]:
             console.print(f"[red]Error[/red]: {escape(_message(error))}")
             raise typer.Exit(BAD_INPUT) from error
         except KeyboardInterrupt:
-            console.print("Abandoned; no file was left half-written.")
+            console.print("Interrupted; no partial file was left behind.")
             raise typer.Exit(INTERRUPTED) from None
 
 

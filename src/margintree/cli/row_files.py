@@ -76,11 +76,11 @@ def _check_options(path: Path, how: RowFormat) -> None:
     """Refuse an option that would be ignored."""
     if how.label is not None and how.name == "svmlight":
         raise RowFileError(
-            f"--label is for CSV and Parquet files, and {path} is read as svmlight. Use --format csv if it is CSV."
+            f"--label is for CSV and Parquet files, but {path} is read as svmlight. Use --format csv if it is CSV."
         )
     if how.one_based is not None and how.name != "svmlight":
         option = "--one-based" if how.one_based else "--zero-based"
-        raise RowFileError(f"{option} is for svmlight files, and {path} is read as {how.name}. Leave the option out.")
+        raise RowFileError(f"{option} is for svmlight files, but {path} is read as {how.name}. Leave the option out.")
 
 
 def _unreadable(path: Path, how: RowFormat, error: Exception) -> RowFileError:

@@ -1,8 +1,8 @@
-"""Arrays in files that all workers map, and pickles that hold the places of such arrays instead of their values.
+"""Arrays in files that all workers map, and pickles that refer to such arrays instead of containing them.
 
 Work on a training set is a function that holds the training set. Its large arrays are written to the directory of the
-fit once; what travels to a worker is the rest of the function, a few kilobytes. A worker that dies takes nothing with
-it that another one could not map again.
+fit once; only the rest of the function, a few kilobytes, is sent to a worker. If a worker dies, nothing is lost that
+another one could not map again.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ KEPT_FUNCTIONS = 4
 
 @dataclass(frozen=True)
 class ArrayPlace:
-    """Where an array lies in a file."""
+    """Position of an array in a file."""
 
     path: str
     offset: int
@@ -71,7 +71,7 @@ def _mapped(path: str) -> AnyArray:
 
 
 def release_pages() -> None:
-    """Take the pages of all maps out of the memory of this process; they are read again when they are needed.
+    """Release the pages of all maps from the memory of this process; they are read again when needed.
 
     What a task wrote to an array is lost, which a task without side effects does not do.
     """
@@ -96,7 +96,7 @@ class ArrayFiles:
         self._finalizer()
 
     def new_path(self, name: str) -> str:
-        """Return a path that no other file has."""
+        """Return a new path."""
         self._n_files += 1
         return str(self.path / f"{name}-{self._n_files}")
 
@@ -112,7 +112,7 @@ class ArrayFiles:
         return ArrayPlace(path, 0, dtype, shape, strides, False)
 
     def place_of(self, array: AnyArray) -> ArrayPlace:
-        """Return where an array lies in a file; it is written to one unless it is part of one already."""
+        """Return the position of an array in a file; it is written to one unless it is already part of one."""
         root = array
         while isinstance(root.base, np.ndarray):
             root = root.base
@@ -136,13 +136,13 @@ class ArrayFiles:
         return path
 
     def pickled(self, thing: Any) -> bytes:
-        """Pickle anything, with the places of its large arrays in the stead of these."""
+        """Pickle anything, with references instead of its large arrays."""
         stream = io.BytesIO()
         _Pickler(stream, self).dump(thing)
         return stream.getvalue()
 
     def put_function(self, function: Any) -> str:
-        """Write a function to a file whose name tells its content, and return the path."""
+        """Write a function to a file named by a hash of its content, and return the path."""
         content = self.pickled(function)
         path = str(self.path / f"function-{hashlib.sha256(content).hexdigest()[:24]}")
         if not os.path.exists(path):

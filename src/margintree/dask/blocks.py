@@ -38,7 +38,7 @@ def blocks_of(collection: Any, name: str) -> list[Delayed]:
 
 
 def aligned(X: Any, y: Any, sample_weight: Any) -> Blocks:
-    """Return blocks that go together; y and the weights are divided as X is, if lengths are known."""
+    """Return matching blocks; y and the weights are divided like X, if lengths are known."""
     rows = blocks_of(X, "X")
 
     def beside(values: Any, name: str) -> list[Delayed]:

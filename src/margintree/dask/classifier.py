@@ -1,4 +1,4 @@
-"""DaskMarginTreeClassifier: a margin tree that the workers of a Dask cluster learn together."""
+"""DaskMarginTreeClassifier: a margin tree that is trained by the workers of a Dask cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,9 +40,9 @@ class FitTraffic:
     n_bytes_of_rows : int
         Size of the training rows.
     n_bytes_sent : int
-        Of tasks and their results, between the client and the workers.
+        Size of tasks and their results, sent between the client and the workers.
     n_bytes_written : int
-        To files that the workers map.
+        Size of the files that the workers map.
 
     Examples
     --------
@@ -61,21 +61,21 @@ class DaskMarginTreeClassifier(MarginTreeClassifier):
     """MarginTreeClassifier for Dask arrays and data frames, fitted by the workers of a Dask cluster.
 
     The model is that of ``MarginTreeClassifier`` for the same rows and parameters, byte for byte, however many workers
-    there are, unless ``max_rows_per_node`` bounds the rows of a node. All work is tasks without side effects that any
-    worker may do; when one dies, others do its tasks again.
+    there are, unless ``max_rows_per_node`` bounds the rows of a node. All work is done in tasks without side effects;
+    if a worker dies, others repeat its tasks.
 
     Parameters
     ----------
     kernel : {"linear", "rbf", "poly"} or callable, default="linear"
-        As of ``MarginTreeClassifier``. "precomputed" needs all rows in one place.
+        As in ``MarginTreeClassifier``. "precomputed" is not available, because it needs all rows in one place.
     client : distributed.Client or None, default=None
-        None is the current client. It is not pickled with the estimator.
+        None uses the current client. It is not pickled with the estimator.
     directory : str, path-like or None, default=None
-        Where the rows are kept in files during a fit. The client and all workers must see it. None is the directory
+        Where the rows are kept in files during a fit. The client and all workers must see it. None uses the directory
         for temporary files, which is enough for workers on one machine.
     max_rows_per_node : int or None, default=None
-        A node of more rows learns from a sample of about so many, with the same share of each class and at least eight
-        rows of it. This bounds the memory of a worker. None lets every node learn from all of its rows.
+        A node with more rows learns from a sample of about this size, with the same share of each class and at least
+        eight rows of it. This bounds the memory of a worker. None lets every node learn from all of its rows.
     **parameters
         Those of ``MarginTreeClassifier``. ``n_jobs`` is for predictions of rows in memory only.
 
@@ -165,7 +165,7 @@ class DaskMarginTreeClassifier(MarginTreeClassifier):
         Parameters
         ----------
         X : Dask array or data frame of shape (n_samples, n_features)
-            Rows in memory are predicted here, at once.
+            Rows in memory are predicted immediately, without the cluster.
 
         Returns
         -------
@@ -199,7 +199,7 @@ class DaskMarginTreeClassifier(MarginTreeClassifier):
         return classes, probabilities
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the given rows, which is computed at once."""
+        """Return the accuracy on the given rows, which is computed immediately."""
         if not is_dask_collection(X):
             return float(super().score(X, y, sample_weight))
         # One by one: arrays and frames in one graph make Dask warn.
@@ -207,7 +207,7 @@ class DaskMarginTreeClassifier(MarginTreeClassifier):
         return float(accuracy_score(labels, predicted, sample_weight=weight))
 
     def to_local(self) -> MarginTreeClassifier:
-        """Return the plain MarginTreeClassifier, which knows nothing of Dask; fitted if this one is."""
+        """Return the plain MarginTreeClassifier, which does not need Dask; fitted if this one is."""
         parameters = self.get_params(deep=False)
         local = MarginTreeClassifier(**{name: parameters[name] for name in MarginTreeClassifier._get_param_names()})
         hidden = {*OWN_PARAMETERS, "fit_traffic_"}
@@ -216,7 +216,7 @@ class DaskMarginTreeClassifier(MarginTreeClassifier):
 
     @contextmanager
     def _cluster(self) -> Iterator[Cluster]:
-        """Give the work of a fit to the cluster, and leave nothing there at its end."""
+        """Run the work of a fit on the cluster, and clean up at its end."""
         client = usable_client(self.client)
         files = ArrayFiles(checked_directory(self.directory))
         try:

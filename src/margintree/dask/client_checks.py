@@ -1,4 +1,4 @@
-"""What is asked of a client and its workers before any work starts."""
+"""Checks of a client and its workers before any work starts."""
 
 import os
 import platform
@@ -27,7 +27,7 @@ def worker_facts(path: str) -> tuple[dict[str, str], bool]:
 
 
 def usable_client(client: Client | None) -> Client:
-    """Return the client to work with, or say why there is none."""
+    """Return the client to use, or raise an error that says why there is none."""
     if client is None:
         try:
             client = default_client()
@@ -49,7 +49,7 @@ def usable_client(client: Client | None) -> Client:
 
 
 def check_workers(client: Client, files: ArrayFiles) -> None:
-    """Refuse workers that compute with other versions, or do not see the directory of the fit."""
+    """Raise an error for workers with other versions, or that do not see the directory of the fit."""
     try:
         client.wait_for_workers(1, timeout=SECONDS_FOR_WORKERS)
     except TimeoutError as error:
@@ -81,7 +81,7 @@ def check_workers(client: Client, files: ArrayFiles) -> None:
 
 
 def check_parameters(estimator: Any, files: ArrayFiles) -> None:
-    """Refuse parameters that cannot be sent to a worker."""
+    """Raise an error for parameters that cannot be sent to a worker."""
     if isinstance(estimator.kernel, str) and estimator.kernel == "precomputed":
         raise ValueError(
             "kernel='precomputed' needs the kernel values of all pairs of rows in one place. Use "
@@ -100,7 +100,7 @@ def check_parameters(estimator: Any, files: ArrayFiles) -> None:
 
 
 def checked_directory(directory: str | os.PathLike[str] | None) -> Path | None:
-    """Return the directory for files of rows, or say that there is none."""
+    """Return the directory for files of rows, or raise an error if it does not exist."""
     if directory is not None and not Path(directory).is_dir():
         raise ValueError(f"directory must be an existing directory or None. Got {str(directory)!r}.")
     return None if directory is None else Path(directory).resolve()

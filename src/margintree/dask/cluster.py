@@ -1,7 +1,7 @@
-"""The workers of a Dask cluster in the place of threads.
+"""The workers of a Dask cluster instead of threads.
 
-All tasks are pure functions of a file with the function, the arrays that it maps, and a list of what to do; none is
-tied to a worker. When a worker dies, Dask gives its tasks to others.
+All tasks are pure functions of a file with the function, the arrays that it maps, and a list of arguments; none is tied
+to a worker. If a worker dies, Dask assigns its tasks to others.
 """
 
 import queue
@@ -34,7 +34,7 @@ SECONDS_WITHOUT_WORKERS = 10.0
 
 
 class ClusterLostError(RuntimeError):
-    """The scheduler of a Dask cluster cannot be reached, or its workers die of a task again and again.
+    """The scheduler of a Dask cluster cannot be reached, or a task repeatedly kills its workers.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class Cluster:
     n_threads : int
         Threads of all workers when the fit began.
     n_bytes : int
-        What tasks and results took on the way to the workers and back.
+        Size of the tasks sent to the workers and of their results.
     """
 
     def __init__(self, client: Client, files: ArrayFiles) -> None:
@@ -67,7 +67,7 @@ class Cluster:
         self.rows_of_class: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def close(self) -> None:
-        """Cancel what has not been done; other work on the cluster is left alone."""
+        """Cancel unfinished tasks; other work on the cluster is not affected."""
         futures, self._futures = list(self._futures.values()), {}
         if futures and self.client.status == "running":
             self.client.cancel(futures)
@@ -102,9 +102,9 @@ class Cluster:
     def nodes_done(
         self, work: Callable[[NodeTask], NodeDone], tasks: list[NodeTask]
     ) -> Generator[tuple[NodeTask, NodeDone], None, None]:
-        """Yield nodes with what became of them, and take those that are added to the list meanwhile, too.
+        """Yield nodes with their results, including nodes that are added to the list meanwhile.
 
-        A large node is a task of its own, a small one is divided with all below it.
+        A large node is a task of its own, a small one is divided together with its whole subtree.
         """
         path, batch = self.files.put_function(work), Batch(self, "divide nodes")
         few_rows = int(self.rows_of_class.sum()) // (SUBTREES_PER_THREAD * self.n_threads)
@@ -127,14 +127,14 @@ class Cluster:
     def lost(self) -> ClusterLostError:
         """Return the error for a scheduler that cannot be reached."""
         return ClusterLostError(
-            f"The Dask scheduler at {self._address} cannot be reached any more (the client is "
-            f"{self.client.status!r}). The fit has ended, and an earlier model is as it was. Start the cluster again "
+            f"The Dask scheduler at {self._address} cannot be reached (the client is "
+            f"{self.client.status!r}). The fit has ended; an earlier model is unchanged. Start the cluster again "
             "and call fit with a new client."
         )
 
 
 class Batch:
-    """Tasks of one kind that are under way."""
+    """Running tasks of one kind."""
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster, self.name = cluster, name
@@ -145,7 +145,7 @@ class Batch:
         self._done: queue.SimpleQueue[Future] = queue.SimpleQueue()
 
     def submit(self, tag: Any, function: Callable[..., Any], *arguments: Any, priority: float = 0.0) -> None:
-        """Hand in a task; of two that wait, the one of higher priority is begun first."""
+        """Submit a task; tasks of higher priority start first."""
         cluster = self._cluster
         sent = packed(arguments)
         cluster.n_bytes += len(sent)
@@ -156,7 +156,7 @@ class Batch:
         self._watch(tag, cluster.client.submit(call_packed, function, sent, key=key, priority=priority, pure=True))
 
     def submit_lazy(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
-        """Hand in a task for each tuple of arguments; those that are yet to be computed are, on the workers."""
+        """Submit a task for each tuple of arguments; lazy arguments are computed on the workers."""
         tasks = [
             delayed(call_and_pack, pure=False)(function, *arguments, dask_key_name=f"{self._key}-{number}")
             for number, arguments in enumerate(calls)
@@ -185,8 +185,8 @@ class Batch:
             content = self._cluster.client.gather(future, direct=False)
         except KilledWorker as error:
             raise ClusterLostError(
-                f"A task of the fit ({future.key}) ended {error.allowed_failures + 1} workers, probably by its need of "
-                "memory. Give workers more memory or fewer threads, or lower max_rows_per_node."
+                f"A task of the fit ({future.key}) killed {error.allowed_failures + 1} workers, probably by using too "
+                "much memory. Give workers more memory or fewer threads, or lower max_rows_per_node."
             ) from error
         except (OSError, RuntimeError) as error:
             if self._cluster.client.status == "running":
@@ -214,7 +214,7 @@ class Batch:
                 if is_cancelled:
                     raise ClusterLostError(
                         f"A task of the fit ({future.key}) was cancelled, for example by Client.restart(). The fit has "
-                        "ended, and an earlier model is as it was. Call fit again."
+                        "ended; an earlier model is unchanged. Call fit again."
                     )
                 reached = now
             elif client.status == "closed" or now - reached > SECONDS_WITHOUT_SCHEDULER:
@@ -222,7 +222,7 @@ class Batch:
             if now - staffed > SECONDS_WITHOUT_WORKERS and client.status == "running":
                 staffed = now
                 if not client.nthreads():
-                    warnings.warn("The Dask cluster has no workers; the fit goes on when some join it.", stacklevel=2)
+                    warnings.warn("The Dask cluster has no workers; the fit continues when some join it.", stacklevel=2)
 
 
 def call_packed(function: Callable[..., Any], arguments: bytes) -> bytes:
@@ -231,5 +231,5 @@ def call_packed(function: Callable[..., Any], arguments: bytes) -> bytes:
 
 
 def call_and_pack(function: Callable[..., Any], *arguments: Any) -> bytes:
-    """Call a function; runs on a worker. Results are packed here, so that it is known how much is sent."""
+    """Call a function; runs on a worker. Results are packed here, so that their size is known."""
     return packed(function(*arguments))

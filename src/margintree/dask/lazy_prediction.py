@@ -1,7 +1,7 @@
-"""Predictions for the blocks of a Dask collection, computed when they are asked for.
+"""Lazy predictions for the blocks of a Dask collection.
 
-The model is one task of the graph; Dask takes its bytes to each worker that needs them once, where they become a file
-that is mapped.
+The model is one task of the graph; Dask sends its bytes once to each worker that needs them, which maps them from a
+file.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ KEPT_MODELS = 2
 
 
 class ModelContent:
-    """The bytes of a model file, or of a pickle where a model holds code."""
+    """The bytes of a model file, or of a pickle if the model contains code."""
 
     def __init__(self, model: MarginTreeClassifier) -> None:
         with tempfile.TemporaryDirectory() as directory:
@@ -51,7 +51,7 @@ class ModelContent:
 
 @lru_cache(KEPT_MODELS)
 def opened(content: ModelContent) -> MarginTreeClassifier:
-    """Return the model, whose arrays lie in a file that this process has mapped."""
+    """Return the model, whose arrays are in a file that this process has mapped."""
     if not content.is_file:
         model: MarginTreeClassifier = cloudpickle.loads(content.content)
         return model
@@ -84,7 +84,7 @@ def predict_block(content: ModelContent, method: str, rows: Any, options: dict[s
 
 
 def lazily(model: MarginTreeClassifier, method: str, X: Any, **options: Any) -> list[da.Array]:
-    """Return what a method of the model gives for the rows of a Dask collection: one array, or one per result."""
+    """Return the lazy results of a method of the model for the rows of a Dask collection, one array each."""
     blocks = blocks_of(X, "X")
     lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
     content = delayed(ModelContent(model), pure=True, traverse=False)

@@ -1,8 +1,8 @@
-"""Rows of a Dask collection, brought into the order of a training set without being in one place.
+"""Rows of a Dask collection, sorted into the order of a training set without collecting them in one process.
 
-Each block is checked and written to files of its own. Where every row belongs follows from labels, weights and a number
-for the content of each row, which are all that the client sees. Then each part of the ordered rows is put together
-from the files of the blocks. Tasks that are repeated write the same bytes again.
+Each block is checked and written to files of its own. The order of the rows depends on labels, weights and a hash of
+the content of each row, which are all that the client sees. Then each part of the ordered rows is put together from the
+files of the blocks. Tasks that are repeated write the same bytes again.
 """
 
 import itertools
@@ -35,7 +35,7 @@ LARGEST_INT32 = np.iinfo(np.int32).max
 
 @dataclass(frozen=True)
 class Rules:
-    """What scikit-learn's ``check_X_y`` asks of blocks."""
+    """The arguments of scikit-learn's ``check_X_y`` for blocks."""
 
     of_dense: dict[str, Any]
     of_sparse: dict[str, Any]
@@ -43,7 +43,7 @@ class Rules:
 
 @dataclass(frozen=True, eq=False)
 class BlockFacts:
-    """What the client learns of a block: per row its label, content key, weight and number of stored values."""
+    """Facts about a block for the client: label, content key, weight and number of stored values of each row."""
 
     n_features: int
     labels: npt.NDArray[Any]
@@ -80,7 +80,7 @@ def write_block(X: Any, y: Any, weight: Any, number: int, *, directory: str, rul
 
 
 def _write(array: npt.NDArray[Any], path: str) -> ArrayPlace:
-    """Write an array to a file at once: a repeated task may find it in use."""
+    """Write an array to a file atomically: a repeated task may find it in use."""
     array = np.ascontiguousarray(array)
     unfinished = f"{path}.{os.getpid()}"
     array.tofile(unfinished)
@@ -117,7 +117,7 @@ def _check_alike(facts: list[BlockFacts]) -> None:
         raise ValueError(f"X has no rows: all of its {len(facts)} blocks are empty.")
     kinds = sorted({"number" if fact.labels.dtype.kind in "biuf" else "text or object" for fact in full})
     if len(kinds) > 1:
-        raise ValueError(f"Labels must be of one kind in all blocks. Got some of the kinds {' and '.join(kinds)}.")
+        raise ValueError(f"Labels must be of the same kind in all blocks. Got {' and '.join(kinds)}.")
     if len({fact.lengths is None for fact in full}) > 1:
         raise ValueError("Blocks of X must be all dense or all sparse. Got both; convert them with map_blocks.")
 
@@ -151,7 +151,7 @@ def _in_order(cluster: Cluster, facts: list[BlockFacts], order: Index) -> Any:
 
 
 def _parts(row_bytes: npt.NDArray[Any], n_threads: int) -> list[int]:
-    """Return where parts begin and end that take about the same memory, at least some for each thread."""
+    """Return the boundaries of parts that take about the same memory, at least some for each thread."""
     until = np.cumsum(row_bytes, dtype=np.int64)
     n_parts = min(len(until), max(2 * n_threads, -(-int(until[-1]) // PART_BYTES)))
     inner = np.searchsorted(until, until[-1] * np.arange(1, n_parts) / n_parts)
@@ -167,7 +167,7 @@ def write_part(
     targets: dict[str, ArrayPlace],
     start: npt.NDArray[Any] | None,
 ) -> None:
-    """Write the rows between two places of the order; runs on a worker."""
+    """Write the rows between two positions of the order; runs on a worker."""
     first, last = bounds
     rows = order[first:last]
     block = np.searchsorted(block_start, rows, side="right") - 1
@@ -196,7 +196,7 @@ def write_part(
 
 
 def _write_at(target: ArrayPlace, number: int, values: npt.NDArray[Any]) -> None:
-    """Write values into a file from the place of the given number on."""
+    """Write values to a file, starting at the given position."""
     content = memoryview(values.astype(target.dtype, order="C", copy=False).tobytes())
     with open(target.path, "r+b", buffering=0) as stream:
         stream.seek(number * target.dtype.itemsize)

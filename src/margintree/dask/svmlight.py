@@ -20,7 +20,7 @@ BLOCK = "32 MiB"
 
 @dataclass(frozen=True)
 class SvmlightPiece:
-    """Lines of a file from the first that begins behind ``offset``, or at 0, to the one that goes past the length."""
+    """Lines of a file from the first that begins after ``offset``, or at 0, to the one that passes the length."""
 
     path: str
     offset: int
@@ -34,7 +34,7 @@ class SvmlightPiece:
 
 @dataclass(frozen=True)
 class SvmlightFacts:
-    """What must be known of a file before its pieces fit together; columns are None if nothing is stored."""
+    """Facts about a file that all its pieces need; columns are None if nothing is stored."""
 
     n_rows: int
     n_stored: int
@@ -44,7 +44,7 @@ class SvmlightFacts:
 
     @classmethod
     def of_piece(cls, piece: SvmlightPiece) -> "SvmlightFacts":
-        """Look at a piece of a file."""
+        """Scan a piece of a file."""
         X, y = piece.load()
         first, last = (int(X.indices.min()), int(X.indices.max())) if X.nnz else (None, None)
         is_whole = bool(np.isfinite(y).all() and (np.rint(y) == y).all() and (np.abs(y) < 2.0**53).all())
@@ -52,7 +52,7 @@ class SvmlightFacts:
 
     @classmethod
     def of(cls, pieces: list[SvmlightPiece]) -> "SvmlightFacts":
-        """Look at all pieces of a file, by the current scheduler of Dask."""
+        """Scan all pieces of a file, with the current Dask scheduler."""
         facts = compute(*(delayed(cls.of_piece)(piece) for piece in pieces))
         columns = [(one.first_column, one.last_column) for one in facts if one.first_column is not None]
         return cls(
@@ -75,7 +75,7 @@ def pieces_of(path: str | os.PathLike[str], blocksize: int | str = BLOCK) -> lis
 
 
 def load_rows(piece: SvmlightPiece, n_features: int, one_based: bool, is_dense: bool) -> tuple[Any, Any]:
-    """Return the rows of a piece and their labels; columns beyond the width are left out."""
+    """Return the rows of a piece and their labels; columns beyond the width are ignored."""
     X, y = piece.load()
     X = X[:, int(one_based) : n_features + int(one_based)]
     return (X.toarray() if is_dense else X), y
@@ -105,9 +105,9 @@ def read_svmlight(
     Parameters
     ----------
     path : str or path-like
-        A file that all workers see, not compressed.
+        An uncompressed file that all workers can read.
     n_features : int or None, default=None
-        Columns of X; what a row has beyond them is left out. None looks for the last column, which reads the file once.
+        Columns of X; further columns are ignored. None looks for the last column, which reads the file once.
     zero_based : bool or "auto", default="auto"
         Whether column indices start at 0. "auto" takes them to start at 1 if no row has a column 0, which reads the
         file once.

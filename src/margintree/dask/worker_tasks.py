@@ -1,4 +1,4 @@
-"""What workers do: the work of a file on some tasks, with as little memory as it takes."""
+"""The tasks of workers: call the function of a file, with as little memory as possible."""
 
 from functools import cache
 from typing import Any
@@ -21,7 +21,7 @@ def _blas() -> Any:
 
 
 def run_block(path: str, tasks: list[Any]) -> list[Any]:
-    """Do some tasks by the function of a file."""
+    """Run some tasks with the function of a file."""
     work = get_function(path)
     try:
         # As in a fit on one machine, so that products round in the same way.
@@ -32,7 +32,7 @@ def run_block(path: str, tasks: list[Any]) -> list[Any]:
 
 
 def run_nodes(path: str, task: NodeTask, with_all_below: bool) -> dict[str, NodeDone]:
-    """Divide a node, or it and all below it. Results are by path from the root."""
+    """Divide a node, or its whole subtree. Results are keyed by the path from the root."""
     done: dict[str, NodeDone] = {}
     open_tasks = [task]
     while open_tasks:
@@ -46,7 +46,7 @@ def run_nodes(path: str, task: NodeTask, with_all_below: bool) -> dict[str, Node
 
 
 def keep_memory_low() -> None:
-    """Give pages of mapped files back where memory runs short; they come again when they are read."""
+    """Release pages of mapped files if memory is short; they are read again when needed."""
     limit = get_worker().memory_manager.memory_limit
     if limit and psutil.Process().memory_info().rss > PART_OF_MEMORY * limit:
         release_pages()

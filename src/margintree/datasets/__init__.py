@@ -1,7 +1,7 @@
 """The data sets of the paper's experiments and four more, each with one function that fetches it.
 
-A set is looked for in the directory that the environment variable ``MARGINTREE_DATA`` names, then in the
-cache, and is downloaded if it is in neither. Data come as they are stored; ``prepared`` scales them.
+A data set is searched for in the directory given by the environment variable ``MARGINTREE_DATA``, then in the cache,
+and is downloaded if it is in neither. Data are returned as stored; ``prepared`` scales them.
 """
 
 from importlib import import_module

@@ -1,8 +1,8 @@
 """Bags of visual words from images, as section 4.1 of the paper makes them for Caltech-101.
 
 Each image is scaled so that its longest side has 300 pixels, SIFT descriptors (Lowe, 2004) are taken of patches of
-16 pixels on a grid with step 8, k-means makes 1000 words of the descriptors of all images, and an image becomes the
-counts of its words. OpenCV computes the descriptors; it is an extra, ``pip install 'margintree[caltech]'``.
+16 pixels on a grid with step 8, k-means clusters the descriptors of all images into 1000 words, and an image becomes
+the counts of its words. OpenCV computes the descriptors; it is an extra, ``pip install 'margintree[caltech]'``.
 """
 
 import os
@@ -44,7 +44,7 @@ class DenseSiftWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     longest_side : int, default=300
         Pixels of the longest side of an image after scaling.
     descriptors_per_image : int, default=100
-        How many descriptors of each image, drawn at random, the codebook is made from. Those of all images of
+        Number of descriptors per image, drawn at random, from which the codebook is learned. All descriptors of
         Caltech-101 would take 5 GB.
     random_state : int, RandomState instance or None, default=None
         Seed of the draw and of k-means.
@@ -130,12 +130,12 @@ def image_files(directory: str | os.PathLike[str]) -> tuple[list[Path], npt.NDAr
     """
     root = Path(directory)
     if not root.is_dir():
-        raise NotADirectoryError(f"{root} is not a directory; give the one that holds a folder for each class.")
+        raise NotADirectoryError(f"{root} is not a directory; pass the one that has a folder for each class.")
     folders = sorted((f for f in root.iterdir() if f.is_dir() and f.name != BACKGROUND), key=lambda f: f.name.lower())
     files = [sorted(f for f in folder.iterdir() if f.suffix.lower() in _ENDINGS) for folder in folders]
     filled = [(folder, found) for folder, found in zip(folders, files, strict=True) if found]
     if not filled:
-        raise ValueError(f"{root} holds no folder with images; give the directory with one folder for each class.")
+        raise ValueError(f"{root} has no folder with images; pass the directory with one folder for each class.")
     target = np.repeat(np.arange(len(filled)), [len(found) for _, found in filled])
     return [file for _, found in filled for file in found], target, [folder.name for folder, _ in filled]
 
@@ -147,7 +147,7 @@ def store_features(
     random_state: Any = 0,
     data_set: DataSet = DATA_SETS["caltech101"],
 ) -> Path:
-    """Make the features of Caltech-101 from its images, and put them where ``fetch_caltech101`` finds them.
+    """Compute the features of Caltech-101 from its images, and store them where ``fetch_caltech101`` finds them.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def store_features(
     random_state : int, RandomState instance or None, default=0
         Seed of the codebook.
     data_set : DataSet
-        What to store them as; its sizes are checked before the work begins.
+        The data set to store them as; its sizes are checked first.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def store_features(
     if len(files) != form.n_train or len(names) != data_set.n_classes:
         raise data_files.DataError(
             f"{directory} holds {len(files)} images of {len(names)} classes; {data_set.name} has {form.n_train} of "
-            f"{data_set.n_classes}. Give the directory of the whole set, unchanged."
+            f"{data_set.n_classes}. Pass the directory of the whole, unchanged set."
         )
     counts = DenseSiftWords(data_set.n_features, random_state=random_state).fit(files).transform(files)
     cache = Path(get_data_home(None if data_home is None else os.fspath(data_home))) / "margintree"
@@ -187,7 +187,7 @@ def store_features(
 
 
 def _read(file: Path) -> Image:
-    """Return an image in grey values."""
+    """Return an image in greyscale."""
     cv2 = _opencv()
     # Decoded from memory, because OpenCV cannot open every name on every system.
     content = np.fromfile(file, dtype=np.uint8)

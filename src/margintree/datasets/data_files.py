@@ -50,7 +50,7 @@ def is_stored(form: Form, directory: Path) -> bool:
 
 
 def read(data_set: DataSet, form: Form, directory: Path) -> Rows:
-    """Return the rows of a form, checked against what the registry knows of it."""
+    """Return the rows of a form, checked against the registry."""
     files = paths(form, directory)
     names_file = directory / f"{form.stem}.classes.txt"
     check_sums([*files, names_file], directory / "SHA256SUMS")
@@ -73,9 +73,9 @@ def read(data_set: DataSet, form: Form, directory: Path) -> Rows:
 def checked_part(
     data_set: DataSet, form: Form, n_rows: int, path: Path, *, origin: str | None = None
 ) -> tuple[Any, Labels]:
-    """Return the rows of one file, or raise a DataError that says in what it is not the part that it should be.
+    """Return the rows of one file, or raise a DataError that says how it differs from the expected part.
 
-    ``origin`` is the address that the file has come from, where it has not found its place yet.
+    ``origin`` is the address from which the file was downloaded, if it has not been stored yet.
     """
     what_to_do = _TRY_ANOTHER if origin else _PUT_RIGHT
     origin = origin or str(path)
@@ -85,7 +85,7 @@ def checked_part(
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise DataError(
-            f"{origin} does not hold rows of {form.stem} in LIBSVM format: {error}. {what_to_do}"
+            f"{origin} does not contain rows of {form.stem} in LIBSVM format: {error}. {what_to_do}"
         ) from error
     if len(y) != n_rows:
         raise DataError(f"{origin} has {len(y)} rows; expected the {n_rows} of {form.stem}. {what_to_do}")
@@ -93,8 +93,8 @@ def checked_part(
     # Sources that hold the same rows count their classes from 0 or from 1.
     if len(labels) != len(expected) or np.any(labels - labels[0] != expected - expected[0]):
         raise DataError(
-            f"{origin} has {len(labels)} classes, {labels[0]:g} to {labels[-1]:g}, where the {len(expected)} classes "
-            f"{expected[0]} to {expected[-1]} of {data_set.name} belong. {what_to_do}"
+            f"{origin} has {len(labels)} classes, {labels[0]:g} to {labels[-1]:g}; expected the {len(expected)} of "
+            f"{data_set.name}, {expected[0]} to {expected[-1]}. {what_to_do}"
         )
     target = (y - labels[0]).astype(np.int64) + expected[0]
     return (X if data_set.is_sparse else X.toarray()), target
@@ -102,7 +102,7 @@ def checked_part(
 
 _PUT_RIGHT = "Delete the file and fetch it again, or put the right one in its place."
 _TRY_ANOTHER = (
-    "Nothing was stored. Open the address in a browser to see what it answers, or put the files into a directory "
+    "Nothing was stored. Open the address in a browser to see what it returns, or put the files into a directory "
     "and name it in MARGINTREE_DATA."
 )
 
@@ -134,18 +134,18 @@ def check_sums(files: list[Path], sums_file: Path) -> None:
 
 
 def _sum_of(line: str, sums_file: Path) -> tuple[str, str]:
-    """Return file name and digest of a line, as sha256sum writes it or as BSD's sha256 does; the directory is ours."""
+    """Return file name and digest of a line, as written by sha256sum or BSD's sha256; directories are ignored."""
     match = re.fullmatch(r"\\?([0-9a-fA-F]{64}) [ *](.+)", line) or re.fullmatch(
         r"SHA256 \((?P<name>.+)\) = (?P<digest>[0-9a-fA-F]{64})", line
     )
     if match is None:
-        raise DataError(f"{sums_file} has a line that names no file with its SHA-256: {line[:100]!r}. Put it right.")
+        raise DataError(f"{sums_file} has a line without a file name and its SHA-256: {line[:100]!r}. Correct it.")
     name, digest = (match["name"], match["digest"]) if match.groupdict() else (match[2], match[1])
     return Path(name).name, digest.lower()
 
 
 def store_part(data_set: DataSet, form: Form, n_rows: int, X: Any, y: Any, path: Path, origin: str) -> None:
-    """Write the rows of one part in LIBSVM format, if they are what they should be."""
+    """Write the rows of one part in LIBSVM format, after checking them."""
     with replacing(path) as unfinished:
         with bz2.open(unfinished, "wb") as stream:
             dump_svmlight_file(X.astype(np.float64), y, stream, zero_based=False)

@@ -1,7 +1,7 @@
-"""Downloading one file: with retries, checked before it takes its place, and atomically.
+"""Download one file: with retries, checked before it is stored, and atomically.
 
-scikit-learn has a private function for this. It knows no timeout and can check only a checksum, and none is known of
-the files of the LIBSVM site; so the caller of ``download`` gives a check of the content instead.
+scikit-learn has a private function for this. It has no timeout and can only verify a checksum, and there is none for
+the files of the LIBSVM site; so the caller of ``download`` passes a check of the content instead.
 """
 
 import bz2
@@ -41,15 +41,15 @@ def download(url: str, path: Path, *, check: Callable[[Path], object], n_retries
     Parameters
     ----------
     url : str
-        Address of the file. What does not end in .bz2 is compressed.
+        Address of the file. It is compressed unless it ends in .bz2.
     path : Path
-        Where to put it; nothing changes there unless all of it has come and passed the check.
+        Where to store it; nothing changes there unless the file is complete and passes the check.
     check : callable
-        Called with a path to the complete file; raises if it is not what it should be.
+        Called with a path to the complete file; raises an error if the content is wrong.
     n_retries : int, default=3
-        How often to try again after a failure that may pass.
+        Number of retries after a temporary failure.
     delay : float, default=1.0
-        Seconds between two tries.
+        Seconds between retries.
     """
     with replacing(path) as unfinished:
         for n_left in range(n_retries, -1, -1):
@@ -65,7 +65,7 @@ def download(url: str, path: Path, *, check: Callable[[Path], object], n_retries
 
 
 def failure(url: str, error: Exception) -> DownloadError:
-    """Return the error that tells that an address could not be downloaded, why, and what to do."""
+    """Return the error that says why an address could not be downloaded, and what to do."""
     return DownloadError(
         f"{url} could not be downloaded: {_reason(error)}. Check the connection, or put the files into a directory "
         "and name it in MARGINTREE_DATA."
@@ -73,13 +73,13 @@ def failure(url: str, error: Exception) -> DownloadError:
 
 
 def _receive(url: str, path: Path) -> None:
-    """Write what an address answers to a file."""
+    """Write the response of an address to a file."""
     with urlopen(url, timeout=TIMEOUT) as answer, _opened(url, path) as stream:
         counted = _Counted(answer)
         shutil.copyfileobj(counted, stream)
         announced = answer.headers.get("Content-Length")
     if announced is not None and counted.n_bytes != int(announced):
-        raise TruncatedError(f"{counted.n_bytes} of {announced} bytes came")
+        raise TruncatedError(f"{counted.n_bytes} of {announced} bytes were received")
 
 
 def _opened(url: str, path: Path) -> IO[bytes]:
@@ -87,7 +87,7 @@ def _opened(url: str, path: Path) -> IO[bytes]:
 
 
 class _Counted:
-    """A stream that knows how many bytes have been read from it."""
+    """A stream that counts the bytes that have been read from it."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream = stream

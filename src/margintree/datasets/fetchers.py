@@ -21,8 +21,8 @@ _PARAMETERS = """Parameters
 subset : {"all", "train", "test"}, default="all"
     Which rows: those of the training part of the source, of its test part, or both, training rows first.
 data_home : str or path-like, default=None
-    Where scikit-learn keeps its data, with the cache in its folder "margintree"; by default what
-    ``sklearn.datasets.get_data_home()`` says.
+    Where scikit-learn keeps its data, with the cache in its folder "margintree"; by default
+    ``sklearn.datasets.get_data_home()``.
 download_if_missing : bool, default=True
     Whether to download what is neither in the data directory nor in the cache.
 return_X_y : bool, default=False
@@ -30,9 +30,9 @@ return_X_y : bool, default=False
 as_frame : bool, default=False
     Whether data and target are a pandas DataFrame and Series.
 n_retries : int, default=3
-    How often to try again when a download fails.
+    Number of retries when a download fails.
 delay : float, default=1.0
-    Seconds between two tries.
+    Seconds between retries.
 
 Returns
 -------
@@ -128,7 +128,7 @@ def fetcher(data_set: DataSet, site: str = Options.site) -> Fetcher:
 
 
 def _located(data_set: DataSet, options: Options, may_download: bool) -> tuple[Form, Path, str]:
-    """Return a form of the set, the directory that holds it, and where it came from; download it if need be."""
+    """Return a form of the set, the directory that holds it, and where it came from; download it if necessary."""
     directory = _data_directory()
     for form in data_set.forms:
         if directory is not None and data_files.is_stored(form, directory):
@@ -152,7 +152,7 @@ def _located(data_set: DataSet, options: Options, may_download: bool) -> tuple[F
 
 
 def _data_directory() -> Path | None:
-    """Return the directory that MARGINTREE_DATA names, if it names one."""
+    """Return the directory given by MARGINTREE_DATA, if it is set."""
     value = os.environ.get("MARGINTREE_DATA")
     if not value:
         return None
@@ -165,7 +165,7 @@ def _data_directory() -> Path | None:
 
 
 def _downloaded(data_set: DataSet, forms: list[Form], cache: Path, options: Options) -> tuple[Form, str]:
-    """Download the first form that can be had, and return it with its address."""
+    """Download the first form that is available, and return it with its address."""
     form, *others = forms
     try:
         return form, obtain(data_set, form, cache, options)

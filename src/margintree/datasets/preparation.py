@@ -55,7 +55,7 @@ def prepared(bunch: Bunch, train_rows: npt.ArrayLike) -> Any:
     Parameters
     ----------
     bunch : Bunch
-        What a ``fetch_*`` function returns.
+        As returned by a ``fetch_*`` function.
     train_rows : array-like of int or bool
         Index or mask of the rows to fit on.
 

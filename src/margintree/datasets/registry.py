@@ -1,8 +1,8 @@
-"""What is known about each data set: its sizes in Table 1 of the paper, its forms, and where they come from.
+"""Facts about each data set: its sizes in Table 1 of the paper, its forms, and where they come from.
 
-A set may exist in several forms. The first is the paper's own where it can be had; the others are substitutes
-for it, or parts of it, and say so. Each form is a pair of files in LIBSVM format, ``STEM.bz2`` with the training
-part of the source and, where the source has a split, ``STEM.t.bz2`` with its test part.
+A set may exist in several forms. The first is the paper's own if it is available; the others are substitutes for it, or
+parts of it, and are marked as such. Each form is a pair of files in LIBSVM format, ``STEM.bz2`` with the training part
+of the source and, where the source has a split, ``STEM.t.bz2`` with its test part.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class Form:
     Attributes
     ----------
     stem : str
-        How the names of its files begin.
+        Prefix of its file names.
     n_train, n_test : int
         Rows of the two parts of the source; ``n_test`` is 0 where the source has no split.
     n_features : int or None
@@ -48,11 +48,11 @@ class Form:
     source : LibsvmSite, OpenML, Newsgroups or None
         Where it can be downloaded; None if it comes only from a data directory.
     is_substitute, is_part : bool
-        Whether it stands for other data in the paper, or holds only some of the paper's rows.
+        Whether it replaces other data of the paper, or has only some of the paper's rows.
     note : str
         How it differs from the paper's set.
     how_to_get : str
-        What to do where there is no download.
+        What to do if there is no download.
     """
 
     stem: str
@@ -93,7 +93,7 @@ class DataSet:
     preparation : {"none", "minmax", "tfidf", "sqrt_l2"}
         The usual scaling, which ``margintree.datasets.prepared`` applies.
     class_names : tuple of str
-        Names of the classes in the order of ``labels``, where the source tells them.
+        Names of the classes in the order of ``labels``, if the source has them.
 
     Examples
     --------
@@ -157,7 +157,7 @@ _SETS = [
         n_classes=11,
         kernels=_BOTH,
         in_paper=True,
-        description="Vowels of British English as spoken by fifteen people; the speakers of the test part are others.",
+        description="Vowels of British English as spoken by fifteen people; the test part has other speakers.",
         labels=tuple(range(11)),
         forms=(Form("vowel", 528, 462, 10, LibsvmSite("vowel.scale", "vowel.scale.t")),),
         class_names=_VOWELS,
@@ -323,8 +323,8 @@ _SETS = [
         n_classes=10,
         kernels=_BOTH,
         in_paper=False,
-        description="Handwritten digits as eight points (x, y) along the pen's way, values 0 to 100; the writers of "
-        "the test part are others.",
+        description="Handwritten digits as eight points (x, y) along the stroke, values 0 to 100; the test part "
+        "has other writers.",
         labels=tuple(range(10)),
         forms=(Form("pendigits", 7494, 3498, 16, LibsvmSite("pendigits", "pendigits.t")),),
         class_names=_DIGITS,
@@ -353,7 +353,7 @@ _SETS = [
         n_classes=527,
         kernels=_LINEAR,
         in_paper=False,
-        description="Counts of runs of one to three characters in paragraphs of the Universal Declaration of Human "
+        description="Counts of character n-grams (1 to 3) in paragraphs of the Universal Declaration of Human "
         "Rights; the class is the language.",
         labels=tuple(range(527)),
         forms=(Form("udhr_char3", 22790, 7273, 20000, how_to_get=_DIRECTORY_ONLY),),

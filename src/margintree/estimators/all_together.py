@@ -18,7 +18,7 @@ from margintree.worker_threads import apart
 
 
 class AllTogetherSVC(FlatClassifier):
-    """Linear support vector machines of all classes, trained in one problem; the largest decision value wins.
+    """Linear support vector machines of all classes, trained jointly; the largest decision value wins.
 
     ``loss="crammer_singer"`` has one linear slack per row, for its worst rival::
 
@@ -47,8 +47,8 @@ class AllTogetherSVC(FlatClassifier):
     tol : float, default=1e-3
         Relative duality gap at which training ends.
     max_iter : int, default=10000
-        Passes over the rows. Most of them are short, as pairs of row and class that are settled are left out. Small
-        problems are then carried on to machine precision.
+        Maximum number of passes over the rows. Most passes are short, because settled pairs of row and class are
+        skipped. Small problems are then solved to machine precision.
     class_weight, random_state, verbose
         As in ``MarginTreeClassifier``.
 
@@ -56,7 +56,7 @@ class AllTogetherSVC(FlatClassifier):
     ----------
     classes_ : ndarray of shape (n_classes,)
     n_machines_ : int
-        The number of classes; 1 for two classes, where the difference of the two is all that matters.
+        The number of classes; 1 for two classes, where only their difference matters.
     n_iter_ : int
         Passes over the rows.
     n_features_in_ : int
@@ -131,7 +131,7 @@ class AllTogetherSVC(FlatClassifier):
         return self
 
     def _as_machines(self, solution: AllTogetherSolution, rows: LinearRows) -> list[Machine]:
-        """Return a machine per class, each with the record of the common training."""
+        """Return one machine per class, each with the record of the joint training."""
         weights, decision = solution.weights, solution.decision
         if rows.n_classes == 2:
             weights, decision = np.diff(weights, axis=1), np.diff(decision, axis=1)
@@ -150,7 +150,7 @@ class AllTogetherSVC(FlatClassifier):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_classes), or the value of the second class less that of the first, of shape
+        ndarray of shape (n_samples, n_classes), or the value of the second class minus that of the first, of shape
         (n_samples,), for two classes
         """
         return self._machine_values(X)

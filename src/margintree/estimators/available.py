@@ -1,4 +1,4 @@
-"""Methods that an estimator has only with some of its parameters."""
+"""Methods that are available only for some values of an estimator's parameters."""
 
 from collections.abc import Callable
 from functools import update_wrapper
@@ -7,14 +7,14 @@ from typing import Any
 
 
 class available_if:  # noqa: N801
-    """scikit-learn's ``available_if``, with an error that says what the check says.
+    """scikit-learn's ``available_if``, but the user sees the error message of the check.
 
     scikit-learn replaces the message of the check by "This 'X' has no attribute 'y'".
 
     Parameters
     ----------
     check : callable
-        Gets the estimator; returns True, or raises an AttributeError that tells what to do.
+        Gets the estimator; returns True, or raises an AttributeError that says what to do.
 
     Examples
     --------

@@ -29,10 +29,10 @@ Kernel = str | Callable[[Any, Any], Any]
 
 
 def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a method learn on a copy of the estimator, whose attributes become those of the estimator at the end.
+    """Let a method learn on a copy of the estimator, whose attributes the estimator takes over at the end.
 
-    However it ends before, by an error or by Ctrl-C, what was learned earlier stays as it was; and another thread never
-    sees the attributes of one model beside the machines of another.
+    If the method fails or is interrupted, the earlier model stays as it was. Another thread never sees the attributes
+    of one model together with the machines of another.
     """
 
     @wraps(learn)
@@ -49,8 +49,8 @@ def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
 class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier made of L2-loss support vector machines.
 
-    The parameters of a subclass that have a name from here mean the same in all of them. Its ``fit`` checks them, is
-    all or nothing, and tells callbacks and, if verbose, the terminal how far it is.
+    Parameters of the same name have the same meaning in all subclasses. ``fit`` validates them, sets all attributes or
+    none, and reports its progress to callbacks and, if verbose, to the terminal.
     """
 
     _machines: MachineSet
@@ -121,28 +121,28 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
 
     def _input_rules(self) -> dict[str, Any]:
-        """Return what ``validate_data`` asks of X."""
+        """Return the arguments of ``validate_data`` for X."""
         return {"accept_sparse": False if self._is_pairwise else "csr", "dtype": np.float64, "order": "C"}
 
     def _training_rules(self, X: Any) -> dict[str, Any]:
-        """Return what ``validate_data`` asks of the X to train on."""
+        """Return the arguments of ``validate_data`` for training data."""
         return self._input_rules()
 
     def _check_fitted(self) -> None:
         check_is_fitted(self)
 
     def _checked_rows(self, X: Any) -> Any:
-        """Return new rows as the kernels read them."""
+        """Return new rows in the form that compiled code reads."""
         self._check_fitted()
         rows = in_canonical_form(validate_data(self, checked_indices(X), reset=False, **self._input_rules()))
         width = self._model_width()
         if rows.shape[1] != width:
             # Compiled loops read as far as the machines are wide, whatever n_features_in_ was set to.
-            raise ValueError(f"X has {rows.shape[1]} features, and the machines of this model were trained on {width}.")
+            raise ValueError(f"X has {rows.shape[1]} features, but the machines of this model were trained on {width}.")
         return rows
 
     def _model_width(self) -> int:
-        """Return the number of columns that the machines read; for a kernel matrix, that it was fitted with."""
+        """Return the number of columns that the machines read; for a kernel matrix, the number it had in ``fit``."""
         model = self._model if hasattr(self, "_model") else self._machines
         return int(self.n_features_in_ if model.n_features is None else model.n_features)
 
@@ -184,12 +184,12 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _trainer(self, training_set: TrainingSet, seed: int, n_machines: int, X: Any, y: Any) -> Trainer:
-        """Return what trains the machines of a fit, at most so many, and reports each of them."""
+        """Return the trainer of a fit with at most so many machines, which reports each of them."""
         self._progress = FitProgress(self, n_machines, X, y)
         return Trainer(training_set, self.tol, self.max_iter, seed, self._progress.machine_done)
 
     def _store_machines(self, machines: Sequence[Machine], function: KernelFunction | None, data: TrainingData) -> None:
-        """Keep machines without a tree ready to predict, and warn of those that did not converge."""
+        """Prepare machines without a tree for prediction, and warn about those that did not converge."""
         self.classes_ = data.classes
         classifiers = [machine.classifier for machine in machines]
         if function is None:
@@ -207,14 +207,14 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  
         return int(effective_n_jobs(self.n_jobs))
 
     def _warn_of_open_gaps(self, gaps: Iterable[float], what: str) -> None:
-        """Give one ConvergenceWarning for all machines whose gap is above ``tol``."""
+        """Issue one ConvergenceWarning for all machines whose gap is above ``tol``."""
         gaps = list(gaps)
         n_open = sum(gap > self.tol for gap in gaps)
         if n_open:
             warnings.warn(
                 f"{n_open} of {len(gaps)} {what} stopped with a relative duality gap of up to {max(gaps):.2g}, above "
                 f"tol={self.tol:g}. Increase max_iter={self.max_iter}, scale the features, lower C, or check that a "
-                "kernel of your own is positive semi-definite.",
+                "custom kernel is positive semi-definite.",
                 ConvergenceWarning,
                 stacklevel=3,
             )

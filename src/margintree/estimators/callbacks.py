@@ -1,7 +1,6 @@
 """Progress of a fit: scikit-learn's callbacks where it has them (1.9 and later), and ``verbose``.
 
-Everything that depends on the callback API stands here, so that older versions of scikit-learn work
-without it.
+Everything that depends on the callback API is in this file, so that older versions of scikit-learn work without it.
 """
 
 import threading
@@ -19,10 +18,10 @@ try:
 except ImportError:  # scikit-learn before 1.9
 
     class CallbackSupportMixin:  # type: ignore[no-redef]
-        """Stands in where scikit-learn has no callbacks."""
+        """Placeholder for versions of scikit-learn without callbacks."""
 
     def with_callbacks(method: Any) -> Any:
-        """Return the method as it is."""
+        """Return the method unchanged."""
         return method
 
 
@@ -33,9 +32,9 @@ __all__ = ["CallbackSupportMixin", "FitProgress", "reporting", "with_callbacks"]
 
 
 def reporting(fit: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a fit report its end, once the estimator is ready to predict, and nothing after that.
+    """Let a fit report its end once the estimator is ready to predict, and nothing after that.
 
-    Between, ``estimator._progress`` is the ``FitProgress`` that the fit has made.
+    During the fit, ``estimator._progress`` is the ``FitProgress`` that the fit has made.
     """
 
     @wraps(fit)
@@ -55,11 +54,10 @@ def reporting(fit: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class FitProgress:
-    """Tells callbacks and, if verbose, the terminal about each finished node, machine or other task of a fit.
+    """Reports each finished node, machine or other task of a fit to callbacks and, if verbose, to the terminal.
 
-    ``verbose=1`` is one progress bar over the tasks and, unless they are all of the fit, the steps behind them;
-    ``verbose=2`` is a line for each. Threads may report at the same time; one that nobody waits for any more is not
-    heard.
+    ``verbose=1`` shows one progress bar over the tasks and, unless they are the whole fit, the steps after them;
+    ``verbose=2`` prints a line for each. Threads may report at the same time; those of a cancelled fit are ignored.
     """
 
     def __init__(self, estimator: Any, n_tasks: int, X: Any, y: Any, *, is_all: bool = True) -> None:
@@ -84,11 +82,11 @@ class FitProgress:
         )
 
     def machine_done(self, machine: Machine | DualSolution, name: str = "machine") -> None:
-        """Report a machine, or a problem that all machines are the solution of."""
+        """Report a machine, or the joint problem of all machines."""
         self.task_done(
             name,
             f"{len(machine.decision)} rows, objective {machine.objective:.4g}, {machine.n_iter} passes, "
-            f"{time.perf_counter() - self._began:.3f} s since the beginning",
+            f"{time.perf_counter() - self._began:.3f} s since the start",
         )
 
     def task_done(self, name: str, description: str) -> None:
@@ -109,7 +107,7 @@ class FitProgress:
             self._is_closed = False
 
     def step_done(self, description: str, done: float) -> None:
-        """Tell the terminal about a step behind the tasks; ``done`` is the part of these steps that is done."""
+        """Show a step that follows the tasks; ``done`` is the fraction of these steps that is done."""
         with self._reporting:
             if self._is_closed:
                 return
@@ -128,7 +126,7 @@ class FitProgress:
         self._move("fitted", 1.0)
 
     def close(self) -> None:
-        """Report nothing any more."""
+        """Stop reporting."""
         with self._reporting:
             self._is_closed = True
             if self._bar is not None:
@@ -136,7 +134,7 @@ class FitProgress:
 
 
 def _bar(name: str) -> Any:
-    """Start a progress bar on standard error; where that is no terminal, it is one line at the end."""
+    """Start a progress bar on standard error; if that is not a terminal, print one line at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 

@@ -1,4 +1,4 @@
-"""ConditionalProbabilityTreeClassifier: a tree that grows while the rows stream past."""
+"""ConditionalProbabilityTreeClassifier: a tree that is grown online."""
 
 import warnings
 from copy import deepcopy
@@ -63,8 +63,8 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
     shuffle : bool, default=True
         Whether ``fit`` shuffles the rows. ``partial_fit`` never does.
     node : {"online", "svm"}, default="online"
-        "online" keeps the regressors, which give probabilities and learn on with ``partial_fit``. "svm" keeps
-        only the tree and trains a support vector machine at each node on all rows below it, as Yang & Tsang do in
+        "online" keeps the regressors, which give probabilities and can be trained further with ``partial_fit``. "svm"
+        keeps only the tree and trains a support vector machine at each node on all rows below it, as Yang & Tsang do in
         their comparison.
     walk : {"all", "greedy"}, default="all"
         How ``predict`` finds a leaf. "all" finds the most probable class, the argmax of ``predict_proba``, without
@@ -96,21 +96,22 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
     Notes
     -----
     The greedy walk finds the most probable class wherever the path it takes has probability 1/2 or more, and always
-    for two classes; elsewhere the sides of a node can be nearly as probable as each other and the wrong one is final.
+    for two classes; elsewhere the two sides of a node can be almost equally probable, and a wrong choice is final.
     ``n_evaluations`` counts the regressors that either walk evaluates.
 
     Choices that the paper leaves open:
 
-    - The output of a regressor is clip(1/2 + w'x, 0, 1), so an untrained one says 1/2. A step descends on the squared
-      loss, with features divided by the largest magnitude seen so far and with adaptive rates (Ross et al. 2013). A
-      sample weight h is a step for the time h (Karampatziakis and Langford 2011): like h times the gradient where
-      that is small, but it never passes the target. An output beyond its target takes no step.
+    - The output of a regressor is clip(1/2 + w'x, 0, 1), so an untrained one returns 1/2. A step descends on the
+      squared loss, with features divided by the largest magnitude seen so far and with adaptive rates (Ross et al.
+      2013). A sample weight h is a step of duration h (Karampatziakis and Langford 2011): like h times the gradient
+      where that is small, but it never overshoots the target. There is no step if the output is already beyond its
+      target.
     - A leaf has a regressor too, which learns to send its class left. When the leaf is split, the new node keeps it,
-      the leaf on the left gets a copy, and the one on the right starts anew.
+      the leaf on the left gets a copy, and the one on the right starts from scratch.
     - A new class goes left where the rule is exactly 0.
-    - The shuffled order is drawn by the content of the rows, not by their places, and equal rows of one class
-      come as one with their weights added: weight 2 is equivalent to a row that occurs twice, and the model
-      does not depend on the order of the training rows. With ``shuffle=False`` rows are taken one by one.
+    - The shuffled order depends on the content of the rows, not on their positions, and identical rows of a class are
+      merged, their weights added: weight 2 is equivalent to a row that occurs twice, and the model does not depend on
+      the order of the training rows. With ``shuffle=False`` rows are taken one by one.
 
     References
     ----------
@@ -238,8 +239,8 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         classes : array-like or None, default=None
-            Not needed. Where it is given, classes of y that are not in it are refused. A class gets its leaf, and
-            its place in ``classes_``, with its first row.
+            Not needed. If given, labels in y that are not among them raise an error. A class is added to the tree and
+            to ``classes_`` with its first row.
         sample_weight : array-like of shape (n_samples,) or None
 
         Returns
@@ -306,7 +307,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         if self.node == "online" and self.kernel != "linear":
             raise ValueError(
                 f"node='online' has linear regressors and needs kernel='linear'; got kernel={self.kernel!r}. Use "
-                "node='svm', or give kernel values or other transformed features as X."
+                "node='svm', or pass kernel values or other transformed features as X."
             )
 
     def _checked_part(self, X: Any, y: Any, classes: Any, is_first: bool) -> tuple[Any, npt.NDArray[Any]]:
@@ -341,9 +342,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         if self.class_weight is None:
             return np.asarray(weight)
         if isinstance(self.class_weight, str):
-            raise ValueError(
-                f"class_weight={self.class_weight!r} needs all rows at once and is not for partial_fit; give a dict."
-            )
+            raise ValueError(f"class_weight={self.class_weight!r} needs all rows at once; with partial_fit use a dict.")
         classes, codes = np.unique(y, return_inverse=True)
         factors = np.array([self.class_weight.get(label, 1.0) for label in classes.tolist()])
         return np.asarray(weight * factors[codes])
@@ -358,7 +357,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         return [machine.duality_gap for machine in machines]
 
     def _store_regressors(self) -> None:
-        """Lay the regressors out ready to predict."""
+        """Lay out the regressors for prediction."""
         assert self._stream_tree is not None
         self.classes_, class_of_label = np.unique(self._labels, return_inverse=True)
         self.tree_, number = self._stream_tree.class_tree(class_of_label)
@@ -371,12 +370,12 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
 def _with_new_labels(
     labels: npt.NDArray[Any] | None, y: npt.NDArray[Any]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-    """Return the labels with those of y that are new behind them, and each y as its position there."""
+    """Return the labels followed by the new ones in y, and the position of each y among them."""
     found, inverse = np.unique(y, return_inverse=True)
     if labels is None:
         return found, inverse
     if len(found) and np.issubdtype(labels.dtype, np.number) != np.issubdtype(found.dtype, np.number):
-        raise ValueError(f"Classes are either all numbers or all strings; got {found[:3]} after {labels[:3]}.")
+        raise ValueError(f"Labels must be all numbers or all strings; got {found[:3]} after {labels[:3]}.")
     labels = np.concatenate([labels, found[~np.isin(found, labels)]])
     order = np.argsort(labels)
     return labels, order[np.searchsorted(labels[order], found)][inverse]

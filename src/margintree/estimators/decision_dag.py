@@ -1,4 +1,4 @@
-"""DecisionDAGClassifier: the machines of 1vs1, asked one after the other."""
+"""DecisionDAGClassifier: one-vs-one machines, evaluated one after the other."""
 
 from collections.abc import Sequence
 from typing import Any, ClassVar, Self
@@ -94,7 +94,7 @@ class DecisionDAGClassifier(MachineClassifier):
 
     @classmethod
     def from_one_vs_one(cls, fitted: OneVsOneSVC, class_order: Sequence[Any] | None = None) -> Self:
-        """Return a fitted graph that shares the machines of a fitted 1vs1.
+        """Return a fitted graph that shares the machines of a fitted ``OneVsOneSVC``.
 
         Parameters
         ----------
@@ -111,7 +111,7 @@ class DecisionDAGClassifier(MachineClassifier):
         return graph
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the machines of 1vs1.
+        """Train the one-vs-one machines.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class DecisionDAGClassifier(MachineClassifier):
         return self
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class that is left of each row's list.
+        """Return the class that remains on each row's list.
 
         Returns
         -------
@@ -186,7 +186,7 @@ class DecisionDAGClassifier(MachineClassifier):
         self._put_in_order(fitted.pairs_)
 
     def _put_in_order(self, pairs: npt.NDArray[np.int64]) -> None:
-        """Find out which machine is between which classes, and in which order the list has these."""
+        """Look up the machine of each pair of classes and the order of the list."""
         n_classes = len(self.classes_)
         self._machine_of = np.zeros((n_classes, n_classes), dtype=np.int64)
         self._machine_of[tuple(pairs.T)] = np.arange(len(pairs))

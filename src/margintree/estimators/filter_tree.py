@@ -19,7 +19,7 @@ class FilterTreeClassifier(TreeWalker):
     the root to a leaf.
 
     The paper reduces cost-sensitive learning to importance-weighted binary problems; with 0/1 costs the importance
-    of a row is 1 where exactly one side holds its class, which is the rule above. It leaves the tree open; Yang &
+    of a row is 1 where exactly one side holds its class, which is the rule above. It does not prescribe a tree; Yang &
     Tsang draw it at random, and so do we.
 
     Parameters

@@ -22,10 +22,10 @@ class FlatClassifier(MachineClassifier):
 
     @abstractmethod
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return a value per class, or one in all for two classes; larger is better."""
+        """Return one value per class, or a single one for two classes; larger is better."""
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Return the class with the largest decision value; the first of several that are equal.
+        """Return the class with the largest decision value; ties go to the first class.
 
         Returns
         -------

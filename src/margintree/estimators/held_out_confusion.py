@@ -1,7 +1,7 @@
 """Which classes a one-vs-rest model confuses on rows that it was not trained on.
 
-The rows are dealt out to folds by their content, not by their place: identical rows go to the same fold, so that
-weight 2 is equivalent to a row that occurs twice, and the order of the rows plays no part.
+Rows are assigned to folds by their content, not by their position: identical rows go to the same fold, so that weight 2
+is equivalent to a row that occurs twice, and the order of the rows has no effect.
 """
 
 from dataclasses import dataclass
@@ -33,11 +33,11 @@ class HeldOutConfusion:
 def held_out_confusion(
     trainer: Trainer, data: TrainingData, function: KernelFunction | None, *, n_folds: int, n_threads: int
 ) -> HeldOutConfusion:
-    """Train one-vs-rest machines without each fold in turn, and count what they make of its rows.
+    """Train one-vs-rest machines without each fold in turn, and count their predictions for its rows.
 
-    A class whose rows are all held out at once, because they are identical or there is but one, has no machine in
-    that fold: its rows count for the class that attracts them most. That is not their own, but it is what the
-    structure wants to know.
+    A class whose rows are all held out at once, because they are identical or there is only one, has no machine in that
+    fold: its rows count for the class with the largest decision value. That is not their own, but it is the similarity
+    that the tree is built on.
     """
     n_classes = len(data.classes)
     labels = np.repeat(np.arange(n_classes), np.diff(data.class_start))
@@ -80,10 +80,10 @@ def _one_vs_rest(
 
 
 def assign_folds(keys: npt.NDArray[np.uint64], labels: Index, n_folds: int) -> Index:
-    """Deal the distinct rows of each class out to the folds in turn, in the order of their keys.
+    """Assign the distinct rows of each class to the folds in turn, in the order of their keys.
 
     Classes follow each other without a break, those with the smallest key first, so that classes of a single row spread
-    over the folds and the names of the classes play no part.
+    over the folds and the names of the classes have no effect.
 
     Examples
     --------

@@ -25,8 +25,8 @@ class LabelTreeClassifier(TreeWalker):
     walks from the root to a leaf. The machines f_v of the nodes are trained in one of two ways:
 
     - ``joint=False`` (I-BWG): each by itself, on all rows of the classes below it;
-    - ``joint=True`` (J-BWG, linear only): all at once. A row is lost as soon as one node on its path errs, so it has a
-      single slack, that of the node which does worst::
+    - ``joint=True`` (J-BWG, linear only): all at once. A row is misclassified as soon as one node on its path errs, so
+      it has a single slack, the largest on its path::
 
           min_w  1/2 sum_v |w_v|^2 + C/2 sum_j s_j max(0, max_{v on path(j)} (1 - t_jv f_v(x_j)))^2
 
@@ -37,15 +37,15 @@ class LabelTreeClassifier(TreeWalker):
     - The slack. The paper's is linear, 1/m sum_j xi_j; here it is squared, as in all machines of this package. The
       paper has a predictor for every child and compares siblings. With two children only their difference counts, and
       half its squared norm is that of the best pair: one machine per node is the same problem. The paper takes
-      stochastic gradient steps; here a duality gap tells when to stop.
+      stochastic gradient steps; here the duality gap is the stopping criterion.
     - The held-out rows. There are ``n_folds`` folds, each predicted by machines that were trained on the others. The
-      rows of a class are dealt out to the folds by their content, so that identical rows stay together. A class whose
-      rows all fall into one fold, for instance because there is only one, has no machine while they are held out;
-      they count for the class that attracts them most.
+      rows of a class are assigned to the folds by their content, so that identical rows stay together. A class whose
+      rows all fall into one fold, for instance because there is only one, has no machine while they are held out; they
+      count for the class with the largest decision value.
     - The graph cut. A goes into the normalised Laplacian as it is, the diagonal included, so that a class weighs about
       as much as its rows. The classes are ordered by the Fiedler vector and cut where the normalised cut is lowest,
       with at least a quarter of the node's classes (rounded down) on each side. Groups of classes with no confusion
-      between them are never cut: they are divided whole, largest first, each to the side with fewer classes.
+      between them are never cut: whole groups, the largest first, go to the side with fewer classes.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class LabelTreeClassifier(TreeWalker):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Find out which classes are confused, build the tree and train its machines.
+        """Estimate which classes are confused, build the tree and train its machines.
 
         Parameters
         ----------

@@ -44,7 +44,7 @@ from margintree.worker_threads import apart
 
 @cache
 def _blas() -> Any:
-    """Return what steers the threads of matrix products; to look for the libraries takes some milliseconds."""
+    """Return the controller of BLAS threads, cached because finding the libraries takes milliseconds."""
     return ThreadpoolController().select(user_api="blas")
 
 
@@ -67,9 +67,9 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
     gamma : {"scale", "auto"} or float, default="scale"
         Coefficient of the "rbf" and "poly" kernels. "scale" is 1 / (n_features * X.var()), "auto" is 1 / n_features.
     degree : float of at least 1, default=3
-        Of the "poly" kernel.
+        Degree of the "poly" kernel.
     coef0 : float, default=0.0
-        Of the "poly" kernel.
+        Constant term of the "poly" kernel.
     split : str or split object, default="best_first"
         How a node divides its classes: "best_first", "alternating", "relaxation", "paper", "exhaustive",
         "random", "centroid", or an object of ``margintree.splits``. Parameters of a split can be set and searched as
@@ -268,13 +268,13 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
     def explain(
         self, row: Any, *, feature_names: Any = None, class_names: Any = None, n_features: int = 5, n_listed: int = 10
     ) -> Explanation:
-        """Explain the prediction of one row: its path, what was given up on it, and who decided between the finalists.
+        """Explain the prediction of one row: its path, the classes given up on it, and how the finalists were ranked.
 
         Parameters
         ----------
         row : array-like of shape (n_features,) or (1, n_features), sparse row, or data frame of one row
         feature_names : sequence, or object with ``get_feature_names_out``, default=None
-            Such as a vectorizer. Without it, ``feature_names_in_`` or numbers.
+            Names of the features, or the vectorizer that has them. None uses ``feature_names_in_`` or x0, x1 and so on.
         class_names : sequence of length n_classes, default=None
             Names to show instead of the labels.
         n_features : int, default=5
@@ -309,27 +309,27 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         return self._is_linear_on_dense(X) and X.size > COPIED_VALUES
 
     def _is_linear_on_dense(self, X: Any) -> bool:
-        """Return whether X may stay what it is; rows that are very wide are trained on as sparse ones are."""
+        """Return whether X is trained on as it is; very wide dense rows are converted to sparse ones."""
         is_linear = isinstance(self.kernel, str) and self.kernel == "linear"
         shape: tuple[int, ...] = getattr(X, "shape", ())
         return is_linear and not sp.issparse(X) and len(shape) == 2 and shape[1] <= MOST_DENSE_FEATURES
 
     def _only_nominates(self, data: TrainingData) -> bool:
-        """Return whether other machines than those of the nodes decide in any case."""
+        """Return whether the decision always lies with machines other than those of the nodes."""
         return self._wanted().decide != "paths" and self.calibration_folds == "auto" and len(data.classes) > 2
 
     def _check_walk(self) -> None:
-        """Refuse parameters that do not go together."""
+        """Raise an error for incompatible parameters."""
         is_greedy, several = self.walk == "greedy", f"n_trees={self.n_trees}"
         refused = {
-            f"walk={self.walk!r} needs calibrated sigmoids, which calibration_folds=0 leaves out. "
+            f"walk={self.walk!r} needs calibrated sigmoids, which calibration_folds=0 skips. "
             "Set calibration_folds='auto', or walk='greedy'.": self.calibration_folds == 0 and not is_greedy,
-            f"{several} grows several trees, and tree= gives one. Set n_trees=1, or leave tree out.": self.tree
+            f"{several} grows several trees, but tree= gives only one. Set n_trees=1 or tree=None.": self.tree
             is not None
             and self.n_trees != 1,
-            f"{several} averages path scores, which the greedy walk has none of. "
+            f"{several} averages path scores, which the greedy walk does not compute. "
             "Set walk='beam', or n_trees=1.": is_greedy and self.n_trees != 1,
-            f"decide={self.decide!r} is between finalists, and the greedy walk ends at one leaf. "
+            f"decide={self.decide!r} chooses between finalists, but the greedy walk ends at a single leaf. "
             "Set walk='beam', or leave decide at 'auto'.": is_greedy and self.decide not in ("auto", "paths"),
         }
         for message, is_given in refused.items():
@@ -355,7 +355,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         return trees
 
     def _store(self, grown: list[GrownTree], trainer: Trainer, data: TrainingData) -> None:
-        """Calibrate, choose a decider, and keep everything ready to predict."""
+        """Calibrate, choose a decider, and prepare everything for prediction."""
         trees = [one.tree for one in grown]
         machines: Grown = [(one.tree, list(one.classifiers)) for one in grown]
         for one in grown:
@@ -393,6 +393,6 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
 
     @property
     def decide_(self) -> str:
-        """Who decides between the finalists."""
+        """What decides between the finalists."""
         self._check_fitted()
         return "paths" if self._ranker is None else self._ranker.decider.kind

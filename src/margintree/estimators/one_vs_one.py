@@ -69,7 +69,7 @@ class OneVsOneSVC(FlatClassifier):
         return self
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
-        """Return votes plus a term below one half that ranks classes with equally many by their summed values.
+        """Return the votes plus a term below one half that breaks ties by the sum of the decision values.
 
         Returns
         -------

@@ -26,9 +26,9 @@ class OutputCodeSVC(FlatClassifier):
       k that machine j puts on its side, scaled so that sum_j W_kj = 1.
 
     The paper has the last rule with a linear and with an exponential loss; this is the exponential one. One thing
-    differs: the shares in W are (correct + 1) / (all + 2), so that a class that most machines miss does not trust a
-    few trivial ones alone. Where the paper is silent: rows count by their sample weight in W, and of classes at the
-    same distance the first wins. Two classes have but one machine, and all rules follow its sign.
+    differs: the shares in W are (correct + 1) / (all + 2), so that a class that most machines get wrong does not rely
+    on a few trivial ones alone. Where the paper is silent: rows count by their sample weight in W, and of classes at
+    the same distance the first wins. With two classes there is one machine, and all rules follow its sign.
 
     Parameters
     ----------
@@ -36,9 +36,9 @@ class OutputCodeSVC(FlatClassifier):
     code : {"dense", "sparse", "one_vs_one", "one_vs_rest"} or array-like of shape (n_classes, n_columns), \
             default="dense"
         "dense" draws -1 and +1, 10 log2(n_classes) columns; "sparse" draws 0 with probability 1/2 and -1 and +1 with
-        1/4 each, 15 log2(n_classes) columns. The best of several draws is taken, by the least distance of two rows;
-        few classes get all columns there are. A matrix has its rows in the order of ``classes_``, entries -1, 0 and
-        1, both signs in each column, no column twice (nor its negative), and rows that differ.
+        1/4 each, 15 log2(n_classes) columns. The draw with the largest minimum distance between rows is kept; with few
+        classes, all possible columns are used. A matrix has its rows in the order of ``classes_``, entries -1, 0 and 1,
+        both signs in each column, no column twice (nor its negative), and rows that differ.
         ``margintree.training.codes`` makes codes of other lengths.
     decoding : {"hamming", "attenuated", "loss_weighted"}, default="loss_weighted"
     C, gamma, degree, coef0, fit_intercept, tol, max_iter, cache_size, class_weight, n_jobs, random_state, verbose

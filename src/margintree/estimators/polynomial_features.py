@@ -1,4 +1,4 @@
-"""The features behind a polynomial kernel, so that linear solvers can train without a kernel matrix (Remark 2)."""
+"""Explicit features of a polynomial kernel, so that linear solvers can train without a kernel matrix (Remark 2)."""
 
 from math import comb
 from numbers import Integral, Real
@@ -18,9 +18,9 @@ class PolynomialKernelFeatures(TransformerMixin, BaseEstimator):  # type: ignore
     """Explicit features of the kernel (gamma x'y + coef0)^degree.
 
     The inner product of two transformed rows is their kernel value, so an estimator with ``kernel="linear"`` behind
-    this transformer learns the same model as one with ``kernel="poly"``, and never stores a kernel matrix. It pays
-    where there are fewer monomials than rows: n features have C(n + degree, degree) of them, or
-    C(n + degree - 1, degree) with ``coef0=0``.
+    this transformer learns the same model as one with ``kernel="poly"``, and never stores a kernel matrix. It is
+    worthwhile if there are fewer monomials than rows: n features have C(n + degree, degree) of them, or C(n + degree -
+    1, degree) with ``coef0=0``.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class PolynomialKernelFeatures(TransformerMixin, BaseEstimator):  # type: ignore
     coef0 : float, default=0.0
         Must not be negative: such a kernel has no real features.
     max_features : int, default=20000
-        Fits that would give more features than this are refused.
+        ``fit`` raises an error if there would be more features.
 
     Attributes
     ----------
@@ -84,8 +84,8 @@ class PolynomialKernelFeatures(TransformerMixin, BaseEstimator):  # type: ignore
         if n_output > self.max_features:
             raise ValueError(
                 f"A polynomial kernel of degree {self.degree} has {n_output} explicit features for rows of "
-                f"{n_features}, and max_features is {self.max_features}. Raise it, lower the degree, reduce the "
-                'columns, or use kernel="poly", which does without explicit features.'
+                f"{n_features}, but max_features is {self.max_features}. Raise it, lower the degree, drop "
+                'columns, or use kernel="poly", which needs no explicit features.'
             )
         lowest = self.degree if self.coef0 == 0.0 else 0
         self._monomials = PolynomialFeatures((lowest, self.degree)).fit(np.empty((1, n_features)))

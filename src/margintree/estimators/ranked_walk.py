@@ -14,7 +14,7 @@ def _is_calibrated(estimator: "RankedWalker") -> bool:
     if estimator.calibration_folds == 0:
         raise AttributeError(
             "predict_proba, predict_top_k and decision_function need calibrated sigmoids, which calibration_folds=0 "
-            "leaves out. Set calibration_folds='auto' and fit again."
+            "skips. Set calibration_folds='auto' and fit again."
         )
     return True
 
@@ -23,7 +23,7 @@ def _gives_scores(estimator: "RankedWalker") -> bool:
     # scikit-learn compares decision_function with predict_proba on plain rows where an estimator has both, which kernel
     # values are not; the probabilities say the same.
     if estimator._is_pairwise:
-        raise AttributeError("decision_function is not for kernel='precomputed'. Use predict_proba.")
+        raise AttributeError("decision_function is not available with kernel='precomputed'. Use predict_proba.")
     return _is_calibrated(estimator)
 
 
@@ -60,7 +60,7 @@ class RankedWalker(TreeWalker):
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
         k : int, default=None
-            Number of classes to return. None is five, or all classes if there are fewer.
+            Number of classes to return. None means 5, or all classes if there are fewer.
 
         Returns
         -------
@@ -89,7 +89,7 @@ class RankedWalker(TreeWalker):
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the logarithms of the probabilities; with two classes the log odds of the second.
 
-        Not for ``kernel="precomputed"``, which has ``predict_proba``.
+        Not available with ``kernel="precomputed"``; use ``predict_proba``.
 
         Returns
         -------
@@ -124,5 +124,5 @@ class RankedWalker(TreeWalker):
 
     def _fitted_ranker(self) -> Ranker:
         if self._ranker is None:
-            raise AttributeError("The model was fitted with calibration_folds=0. Fit again with calibration_folds=3.")
+            raise AttributeError("Fitted with calibration_folds=0. Set calibration_folds='auto' and fit again.")
         return self._ranker

@@ -1,7 +1,8 @@
-"""Sparse matrices of users: refused where their arrays contradict each other, else in one form.
+"""Validation of sparse input: inconsistent arrays are refused, all others converted to one form.
 
-scipy builds a matrix from any arrays, keeps those that are changed later, and converts and multiplies without looking;
-compiled code reads where the indices say. So all indices are compared with the shape before anything else is done.
+scipy builds a matrix from any arrays, does not notice later changes to them, and converts and multiplies without
+checking; compiled code reads wherever the indices point. So all indices are compared with the shape before anything
+else is done.
 """
 
 from typing import Any
@@ -41,13 +42,13 @@ def _check_compressed(X: Any) -> None:
 
 def _check_range(X: Any, index: npt.NDArray[np.integer[Any]], n: int) -> None:
     if len(index) and (index.min() < 0 or index.max() >= n):
-        raise _broken(X, f"an index must lie between 0 and {n - 1}, and they go from {index.min()} to {index.max()}")
+        raise _broken(X, f"an index must lie between 0 and {n - 1}, but they range from {index.min()} to {index.max()}")
 
 
 def _broken(X: Any, what: str) -> ValueError:
     return ValueError(
-        f"The arrays of the sparse matrix of format {X.format!r} and shape {X.shape} contradict each other: {what}. "
-        "Build it anew, for example from (values, (rows, columns)) with the right shape."
+        f"The arrays of the sparse matrix of format {X.format!r} and shape {X.shape} are inconsistent: {what}. "
+        "Rebuild it, for example from (values, (rows, columns)) with the right shape."
     )
 
 

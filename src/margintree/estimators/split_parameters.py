@@ -13,7 +13,7 @@ PREFIX = "split__"
 class SplitParametersMixin(BaseEstimator):  # type: ignore[misc]
     """An estimator with a parameter ``split``, a name or an object whose own parameters can be searched.
 
-    Splits are immutable and may be shared, so that to set a parameter of one is to take a changed copy.
+    Splits are immutable and may be shared, so setting a parameter replaces the split by a modified copy.
     """
 
     split: str | Split
@@ -45,7 +45,7 @@ class SplitParametersMixin(BaseEstimator):  # type: ignore[misc]
     def set_params(self, **params: Any) -> Self:
         """Set parameters of the estimator, and of its split as ``split__patience``.
 
-        A split that is known by its name becomes an object with the given parameters.
+        A split given by name becomes an object with the given parameters.
 
         Parameters
         ----------

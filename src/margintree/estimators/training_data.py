@@ -24,7 +24,7 @@ LEAST_SHARE = 1e-14
 class TrainingData:
     """Rows with positive weight, sorted by class.
 
-    ``original_row`` tells where each row stood in the user's data; with ``in_place``, X still has them there.
+    ``original_row`` is the position of each row in the user's data; with ``in_place``, X keeps that order.
     """
 
     X: Any
@@ -98,8 +98,8 @@ def sorted_rows(
     sizes = np.add.reduceat(weight, class_start[:-1])
     if sizes.min() < LEAST_SHARE * sizes.sum() or not np.isfinite(1.0 / cost).all():
         raise ValueError(
-            f"The rows of class {classes[np.argmin(sizes)]!r} weigh {sizes.min():.3g} of {sizes.sum():.3g} in all, too "
-            "little to be told from rounding. Raise their sample_weight, or set it to 0 to leave the class out."
+            f"The rows of class {classes[np.argmin(sizes)]!r} have a weight of {sizes.min():.3g} of {sizes.sum():.3g}, "
+            "too little to tell from rounding errors. Raise their sample_weight, or set it to 0 to drop the class."
         )
     return TrainingData(None, classes, class_start, weight, cost, rows)
 

@@ -54,7 +54,7 @@ class TreeWalker(MachineClassifier):
         return np.asarray(self.classes_[self.tree_.leaf_class[leaves]])
 
     def decision_path(self, X: Any) -> sp.csr_array:
-        """Return which nodes lie on the way of each row to its leaf, the root and the leaf included.
+        """Return the nodes on the path of each row, including the root and the leaf.
 
         Returns
         -------
@@ -118,11 +118,11 @@ class TreeWalker(MachineClassifier):
         self._check_fitted()
         if not isinstance(self._model, LinearTree):
             raise AttributeError(
-                f"node_coef and node_intercept are for trees of linear machines. This model has kernel={self.kernel!r} "
+                f"node_coef and node_intercept need a tree of linear machines. This model has kernel={self.kernel!r} "
                 f"and nodes of the type {type(self._model).__name__}; fit with kernel='linear'."
             )
         if self.tree_.is_leaf(node):
-            raise ValueError(f"node must have a machine, as tree_.internal_nodes have. Got the leaf {node}.")
+            raise ValueError(f"node must be an internal node, one of tree_.internal_nodes. Got the leaf {node}.")
         return self._model
 
     def n_evaluations(self, X: Any) -> npt.NDArray[np.int64]:
@@ -165,7 +165,7 @@ class TreeWalker(MachineClassifier):
         function: KernelFunction | None,
         data: TrainingData,
     ) -> None:
-        """Keep the tree and its machines, given in preorder, ready to predict."""
+        """Prepare the tree and its machines, given in preorder, for prediction."""
         self.classes_ = data.classes
         self.tree_ = tree
         if function is None:

@@ -1,7 +1,7 @@
-"""The paper's claims one by one: what section 4.3 says, how that can be checked, and what our results say to it.
+"""The paper's claims one by one: what section 4.3 says, how it can be checked, and what our results show.
 
-A verdict is given only where chance allows one: accuracies are compared over the settings by Wilcoxon's test or
-by drawing the splits again, times with room for what they differ by from run to run.
+A verdict is given only for significant results: accuracies are compared over the settings by Wilcoxon's test or by
+resampling the splits, times with an allowance for their variation between runs.
 """
 
 from collections.abc import Collection, Sequence
@@ -32,14 +32,14 @@ NOISE = {"evaluations": 1.0, "predict": 1.25, "compiled": 1.25}
 
 
 class Finding(NamedTuple):
-    """What we measured, and what that says to a claim, by one measure or in one reading."""
+    """What we measured, and the verdict on a claim, by one measure or in one reading."""
 
     verdict: str
     text: str
 
 
 class Claim(NamedTuple):
-    """A claim: what the paper says, when that counts as confirmed, and our findings."""
+    """A claim: what the paper says, when it counts as confirmed, and our findings."""
 
     name: str
     statement: str
@@ -53,7 +53,7 @@ class Claim(NamedTuple):
 
 
 def all_claims(summary: Summary) -> list[Claim]:
-    """Return the claims of section 4.3 for which there are all the results that they need."""
+    """Return the claims of section 4.3 for which all results are available."""
     better = "Wilcoxon's test over the settings finds MSM (paper) ahead at the 5 % level; refuted if behind."
     claims = [
         Claim(
@@ -121,7 +121,7 @@ FIGURE_1 = {
 
 
 def answer(summary: Summary) -> str:
-    """Return what was found in two sentences, as far as there are results for them."""
+    """Return the findings in two sentences, as far as there are results for them."""
     sentences = []
     hows = {PAPER: (MSM[0], "without bias, as in the paper"), USERS: ("MSM (ours)", "with bias and our defaults")}
     for comparison, (msm, how) in hows.items():
@@ -151,7 +151,7 @@ def _lacks(settings: Collection[Setting], needed: Collection[Setting] = paper.SE
 
 
 def _places(summary: Summary, msm: str) -> Finding | None:
-    """Say how often MSM is best, with other draws of the splits to tell how certain that is."""
+    """Say how often MSM is best, with resampled splits for the uncertainty."""
     chance = np.random.default_rng(0)
     n_best, worst, settings = np.zeros(N_RESAMPLES), np.zeros(N_RESAMPLES), []
     for setting in summary.settings:
@@ -252,7 +252,7 @@ def _slopes(summary: Summary, measure: str) -> Finding | None:
 
 
 def _grouping(summary: Summary, label: str, reading: str) -> Finding | None:
-    """Say how many of the alike digits trees keep together, in one reading of which digits those are."""
+    """Say how many of the similar digits trees keep together, in one reading of which digits those are."""
     pairs, names = paper.CONFUSABLE_DIGITS[reading], [OURS[name] for name in FIGURE_1]
     cells = summary.row(("usps", "rbf"), [*names, MSM[1], "MSM (ours)"])
     trees = {METHODS[m].title: cell.trees for m, cell in cells.items() if cell.trees}

@@ -1,7 +1,7 @@
-"""Rows of the experiment: which are for training in each split, prepared as their set asks.
+"""Rows of the experiment: the training rows of each split, with the preparation of their data set.
 
-Training sizes are those of Table 1. Where the data at hand are a substitute, the paper's ratio holds; of a part of
-a set, half of the rows train.
+Training sizes are those of Table 1. For a substitute, the paper's ratio is used; for a part of a set, half of the rows
+are training rows.
 """
 
 from collections.abc import Iterable
@@ -29,7 +29,7 @@ PICTURE_SHAPES = {"digits": (8, 8), "usps": (16, 16)}
 
 
 class Split(NamedTuple):
-    """Training and test rows of one split, prepared with what the training rows say."""
+    """Training and test rows of one split, with the preparation fitted on the training rows."""
 
     X_train: Any
     y_train: npt.NDArray[Any]
@@ -48,7 +48,7 @@ def whole_set(name: str) -> Bunch:
 
 
 def download(names: Iterable[str]) -> dict[str, str]:
-    """Fetch sets that are not on this machine yet; return why, for those that could not be had."""
+    """Fetch sets that are not on this machine yet; return the reason for those that are not available."""
     problems: dict[str, str] = {}
     for name in {READINGS[name].data_set if name in READINGS else name for name in names} - {"digits"}:
         try:

@@ -52,7 +52,7 @@ def all_figures(summary: Summary) -> list[Figure]:
 
 
 def _drawings(summary: Summary) -> Iterator[tuple[str, str, float, Callable[..., None], tuple[Any, ...]]]:
-    """Yield name, title, height and what draws it with its arguments, for each figure."""
+    """Yield name, title, height, drawing function and its arguments for each figure."""
     for comparison, title in {
         PAPER: "the paper's methods, without bias",
         USERS: "methods for users, with bias",

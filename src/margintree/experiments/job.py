@@ -1,4 +1,4 @@
-"""A job: one small, repeatable piece of the experiment, and how it is done."""
+"""A job: one small, repeatable piece of the experiment, and how it is run."""
 
 import base64
 import time
@@ -30,7 +30,7 @@ ALONE = frozenset({TIME, CURVE})
 
 @dataclass(frozen=True)
 class Job:
-    """A piece of the experiment. Equal jobs give equal results but for times.
+    """A piece of the experiment. Equal jobs give equal results, except for times.
 
     Every split and every fold has its own seed, for every method that draws.
     """
@@ -56,13 +56,13 @@ class Job:
 
 
 def perform(job: Job, protocol: Protocol) -> dict[str, Any]:
-    """Do a job and return what it measured."""
+    """Run a job and return what it measured."""
     tasks = {TUNE: _tuned, SPLIT: _on_split, TIME: _timed, CURVE: _timed, PICTURES: _pictures}
     return tasks[job.kind](job, protocol)
 
 
 def _fitted(job: Job, X: Any, y: npt.NDArray[Any], seed: int) -> tuple[Any, float, int]:
-    """Return the fitted model, the seconds it took, and how many warnings it gave of open gaps."""
+    """Return the fitted model, its fit time in seconds, and its number of convergence warnings."""
     parameters, kernel = dict(job.parameters), job.kernel  # type: Any, Any
     if job.data_set in READINGS and READINGS[job.data_set].has_free_bias:
         kernel = FreeBiasKernel(parameters.pop("gamma"))

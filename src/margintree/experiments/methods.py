@@ -1,4 +1,4 @@
-"""The methods of the comparison: which estimator each one is, and the parameters that are not tuned."""
+"""The methods of the comparison: the estimator of each, and the parameters that are not tuned."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

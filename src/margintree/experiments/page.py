@@ -1,4 +1,4 @@
-"""The report as one HTML page that asks nothing of the network: its Markdown, with the figures inside."""
+"""The report as one HTML page that needs no network: its Markdown, with the figures embedded."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,8 +15,8 @@ TITLE = "Maximum-margin class trees: the paper, reproduced"
 def page(sections: Mapping[str, str], figures: Mapping[str, str], facts: Sequence[str]) -> str:
     """Return the page.
 
-    ``sections`` has the Markdown of each part by its title, none for what stands above all of them, ``figures`` the SVG
-    of each figure by its name.
+    ``sections`` has the Markdown of each part by its title, with an empty title for the introduction; ``figures`` has
+    the SVG of each figure by its name.
     """
     slugs = {title: re.sub(r"[^a-z]+", "-", title.lower()).strip("-") for title in sections if title}
     links = "".join(f'<a href="#{slug}">{title}</a>' for title, slug in slugs.items())

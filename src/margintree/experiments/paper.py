@@ -49,7 +49,7 @@ linear caltech101      5.91      4.33      4.81      5.72      5.03    886.41   
 
 
 def _entries(table: str) -> dict[tuple[str, str], dict[str, str]]:
-    """Return what a table has for each setting and method; a dash is nothing."""
+    """Return the entries of a table by setting and method; a dash is a missing entry."""
     rows = [line.split() for line in table.strip().splitlines()]
     return {(row[1], row[0]): {m: v for m, v in zip(PAPER_METHODS, row[2:], strict=True) if v != "-"} for row in rows}
 

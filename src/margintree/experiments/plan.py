@@ -1,4 +1,4 @@
-"""Which jobs come next. The plan is a function of the results, so a run that is taken up again goes the same way.
+"""Which jobs come next. The plan is a function of the results, so a resumed run continues in the same way.
 
 A method is tuned once per set and kernel; then it is run on the random splits with the winning parameters, and timed.
 """
@@ -39,7 +39,7 @@ class Plan:
     def next_jobs(self, done: Mapping[str, Row], failed: Collection[str] = ()) -> list[Job]:
         """Return the jobs that can be done now, setting by setting.
 
-        ``done`` has the rows of done jobs by their keys, ``failed`` the keys of jobs that go without a result.
+        ``done`` has the rows of finished jobs by their keys, ``failed`` the keys of failed jobs.
         """
         jobs = self._pictures
         for cell in self.cells:
@@ -73,7 +73,7 @@ def tuning_of(cell: Job) -> Job:
 
 
 def chosen_plan(protocol: Protocol, only_methods: Collection[str] = (), only_sets: Collection[str] = ()) -> Plan:
-    """Return the plan of a protocol, or of the methods and sets that are asked for."""
+    """Return the plan of a protocol, or of the selected methods and sets."""
     known_sets = tuple(dict.fromkeys(data_set for data_set, _ in protocol.settings))
     chosen = []
     for what, given, known in (("method", only_methods, tuple(METHODS)), ("set", only_sets, known_sets)):

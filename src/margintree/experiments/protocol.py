@@ -12,9 +12,9 @@ POWERS_OF_TEN = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 
 @dataclass(frozen=True)
 class Protocol:
-    """A run's rules, by default those of the whole experiment.
+    """The rules of a run, by default those of the whole experiment.
 
-    Everything that changes a result is in here, so that a results file knows what made it.
+    Everything that affects a result is here, so that a results file is tied to its rules.
     """
 
     name: str = "full"

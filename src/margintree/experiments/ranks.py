@@ -1,10 +1,9 @@
 """Do methods differ over several data sets? The tests of Friedman and Nemenyi for many methods, Wilcoxon's for two.
 
-Methods are ranked in every setting, 1 the best, equal ones share the mean of their ranks. Friedman's test asks
-whether the mean ranks could be those of equal methods. If not, two methods differ at the level alpha where their mean
-ranks lie further apart than the critical difference q sqrt(k (k + 1) / (6 N)), with k methods, N settings and
-q the quantile of the studentized range over sqrt(2) (Demsar, Statistical Comparisons of Classifiers over Multiple
-Data Sets, 2006).
+Methods are ranked in every setting; 1 is the best, and ties share the mean of their ranks. Friedman's test asks whether
+the mean ranks could be those of equal methods. If not, two methods differ at the level alpha where their mean ranks lie
+further apart than the critical difference q sqrt(k (k + 1) / (6 N)), with k methods, N settings and q the quantile of
+the studentized range over sqrt(2) (Demsar, Statistical Comparisons of Classifiers over Multiple Data Sets, 2006).
 """
 
 from collections.abc import Mapping, Sequence
@@ -29,7 +28,7 @@ class RankTest(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """How one method does against another over several settings, or over several splits.
+    """Comparison of two methods over several settings, or over several splits.
 
     ``p_value`` is that of Wilcoxon's signed-rank test: how likely differences as large are between equal methods.
     """
@@ -40,7 +39,7 @@ class Comparison(NamedTuple):
 
     @property
     def winner(self) -> int:
-        """1 if the first method is ahead by more than chance, -1 if the second is, 0 if these data do not decide."""
+        """1 if the first method is significantly better, -1 if the second is, 0 if neither is."""
         return 0 if self.p_value >= ALPHA else int(np.sign(self.mean_difference))
 
 

@@ -1,4 +1,4 @@
-"""Everything that is made of a results file: tables, figures and claims, as Markdown and as one page, beside it."""
+"""The report on a results file: tables, figures and claims, as Markdown and as one page."""
 
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +35,7 @@ NOTE = "Mean and standard deviation over the splits"
 
 
 class Report:
-    """What a results file says.
+    """The report on a results file.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Report:
         return all_figures(self.summary)
 
     def sections(self) -> dict[str, str]:
-        """Return the parts of the report in Markdown by their titles; what stands above them has none."""
+        """Return the parts of the report in Markdown by their titles; the introduction has an empty title."""
         introduction = INTRODUCTIONS.get(self.results.protocol.get("name", ""), INTRODUCTIONS["full"])
         found, left = {}, list(self.figures)
         for title, names in SECTIONS.items():
@@ -75,7 +75,7 @@ class Report:
         return found
 
     def facts(self) -> list[str]:
-        """Return what made the results."""
+        """Return the provenance of the results: versions and machines."""
         facts = [f"{name}: {value}" for name, value in self.results.protocol.items() if name != "kind"]
         for run in self.results.runs.values():
             versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())

@@ -1,9 +1,9 @@
-"""The results file: one JSON line per finished job, which survives whatever ends the run.
+"""The results file: one JSON line per finished job, which survives any end of the run.
 
 The first line names the protocol and the code that made the file, and a run with others is refused; each run adds a
 line with its versions and machine, and every result names its run. A line is appended, flushed and synced before the
-next job is taken on, so that a kill loses at most the jobs that were running. A torn last line is cut off when the
-file is opened again; where the disk is full, the torn part is taken back at once.
+next job starts, so that killing the run loses at most the jobs that were running. An incomplete last line is removed
+when the file is opened again, or at once if the disk is full.
 """
 
 import hashlib
@@ -61,7 +61,7 @@ class Results:
             self.add(row)
 
     def add(self, row: Row) -> None:
-        """Take a row in; a later row of the same job replaces an earlier one, unless that was done and this failed."""
+        """Add a row; a later row of the same job replaces an earlier one, unless only the later one failed."""
         if row["kind"] == "protocol":
             self.protocol = row
         elif row["kind"] == "run":
@@ -80,7 +80,7 @@ class Results:
 
 
 def read(path: Path) -> Results:
-    """Return the rows of a results file; a torn last line is left out."""
+    """Return the rows of a results file, without an incomplete last line."""
     return Results(_whole_lines(path)[0])
 
 
@@ -99,7 +99,7 @@ class ResultsFile:
         self.append({**row, "run": self.run})
 
     def append(self, row: Row) -> None:
-        """Append a line as it is."""
+        """Append a line unchanged."""
         line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
         try:
             # Unbuffered: nothing is left to be written later when this fails.
@@ -108,7 +108,7 @@ class ResultsFile:
             os.fsync(self._file.fileno())
         except OSError as error:
             self._file.truncate(self._good_end)
-            advice = "What was there before is kept. Make room and run the same command again: it goes on from there."
+            advice = "Earlier results are kept. Free some space and run the same command again to resume."
             raise ResultsError(f"Could not write to {self.path}: {error.strerror}. {advice}") from error
         self._good_end += len(line)
         self.results.add(row)
@@ -116,13 +116,13 @@ class ResultsFile:
 
 @contextmanager
 def opened_results(path: Path, protocol: Protocol) -> Iterator[ResultsFile]:
-    """Open a results file to go on with it, or make one; one of another protocol or of other code is refused."""
+    """Open a results file to resume it, or create one; raise an error for another protocol or other code."""
     path.parent.mkdir(parents=True, exist_ok=True)
     first = {"kind": "protocol", "name": protocol.name, "fingerprint": protocol.fingerprint, "code": code_hash()}
     with path.open("ab", buffering=0) as file:
         # Windows has no such lock and does without.
         if fcntl is not None and not lock(file.fileno()):
-            raise ResultsError(f"Another run is writing to {path}. Wait for it, or give another --output.")
+            raise ResultsError(f"Another run is writing to {path}. Wait for it, or use another --output.")
         rows, good_end = _whole_lines(path)
         if rows:
             _refuse_others(rows[0], first, path)
@@ -136,13 +136,13 @@ def opened_results(path: Path, protocol: Protocol) -> Iterator[ResultsFile]:
 
 def _refuse_others(first: Row, ours: Row, path: Path) -> None:
     if first.get("kind") != "protocol":
-        raise ResultsError(f"{path} is not a results file: its first line names no protocol. Give another --output.")
+        raise ResultsError(f"{path} is not a results file: its first line has no protocol. Use another --output.")
     theirs, this = (f"{row['name']!r} ({row['fingerprint']}), code {row.get('code')}" for row in (first, ours))
     for name, what in (("fingerprint", "protocol"), ("code", "code")):
         if first.get(name) != ours[name]:
             raise ResultsError(
-                f"{path} holds results of the protocol {theirs}; this run has {this}. Results of another {what} do not "
-                "mix with these. Give another --output, or delete the file."
+                f"{path} holds results of the protocol {theirs}; this run has {this}. Results of another {what} cannot "
+                "be mixed with these. Use another --output, or delete the file."
             )
 
 
@@ -150,7 +150,7 @@ def _refuse_others(first: Row, ours: Row, path: Path) -> None:
 def code_hash() -> str:
     """Return a digest of all code that computes results, with the versions of this package and of those it builds on.
 
-    What only shows results is left out, so that a better page needs no new run.
+    Code that only displays results is left out, so that a better page needs no new run.
     """
     root = Path(__file__).parents[1]
     digest = hashlib.sha256(json.dumps(_versions(), sort_keys=True).encode())
@@ -176,7 +176,7 @@ def facts_of_this_run() -> Row:
 
 
 def _whole_lines(path: Path) -> tuple[list[Row], int]:
-    """Return the rows of a file and where the last whole one ends."""
+    """Return the rows of a file and where the last complete one ends."""
     rows: list[Row] = []
     end = 0
     content = path.read_bytes() if path.exists() else b""
@@ -190,9 +190,9 @@ def _whole_lines(path: Path) -> tuple[list[Row], int]:
             wrong = [name for name, kind in fields.items() if not _is_of(row[name], kind)]
             wrong += ["tree"] if not isinstance(row.get("tree", ""), str) else []
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise ResultsError(f"Line {number} of {path} is no result: {error!r}. Delete it, or the file.") from error
+            raise ResultsError(f"Line {number} of {path} is not a result: {error!r}. Delete it or the file.") from error
         if wrong:
-            raise ResultsError(f"Line {number} of {path} has a wrong {wrong[0]!r}. Delete it, or the file.")
+            raise ResultsError(f"Line {number} of {path} has an invalid {wrong[0]!r}. Delete it, or the file.")
         rows.append(row)
         end += len(line)
     return rows, end

@@ -1,7 +1,7 @@
-"""Do a plan's jobs, several at a time, and keep every result; run it again to go on where it stopped.
+"""Run a plan's jobs in parallel and store every result; an interrupted run can be resumed.
 
-A process that dies takes only its own job with it, and another takes its place; all of them end when the process that
-started them does, however that ends.
+If a process dies, only its own job fails, and another process replaces it; all processes end when the one that started
+them does, for whatever reason.
 """
 
 import multiprocessing
@@ -33,11 +33,11 @@ def run(
     on_result: Callable[[Row, int, int], None] = lambda row, n_done, n_left: None,
     on_start: Callable[[set[str]], None] = lambda names: None,
 ) -> Results:
-    """Do all jobs of a plan that the results file in a directory lacks, and return all results.
+    """Run all jobs of a plan that are missing in the results file of a directory, and return all results.
 
-    Jobs run side by side, timings one at a time when all others are done. A job that fails is written down with its
-    error and the others go on; the next run tries it again. ``on_start`` is called with the names of the sets that are
-    needed before the first job, ``on_result`` after each job with its row and the numbers of jobs done and left.
+    Jobs run in parallel, timings one at a time after all others. A failed job is stored with its error and the others
+    continue; the next run tries it again. ``on_start`` is called with the names of the sets that are needed before the
+    first job, ``on_result`` after each job with its row and the numbers of jobs done and left.
     """
     with (
         opened_results(directory / RESULTS_NAME, plan.protocol) as file,
@@ -61,10 +61,10 @@ def run(
 
 
 def next_job(waiting: Sequence[Job], running: Sequence[Job], n_workers: int) -> Job | None:
-    """Return the job to start now, if there is room for one.
+    """Return the job to start now, if a process is idle.
 
-    It is of another method and kernel than those that run if there is such a one: the first job of a method compiles
-    what it needs, and one beside it would compile the same.
+    If possible, its method and kernel differ from those of the running jobs: the first job of a method compiles what it
+    needs, and a second one would compile the same code.
     """
     together = [job for job in waiting if job.kind not in ALONE]
     if not together and not running:
@@ -77,7 +77,7 @@ def next_job(waiting: Sequence[Job], running: Sequence[Job], n_workers: int) -> 
 
 
 class _Processes:
-    """Processes that do jobs, one at a time each."""
+    """Processes that run jobs, one at a time each."""
 
     def __init__(self, n_processes: int, protocol: Protocol) -> None:
         self.protocol = protocol
@@ -111,7 +111,7 @@ class _Processes:
 
 @contextmanager
 def job_processes(n_processes: int, protocol: Protocol) -> Iterator[_Processes]:
-    """Start processes for jobs, and end them whatever happens."""
+    """Start processes for jobs, and always end them."""
     others, environment = set(multiprocessing.active_children()), dict(os.environ)
     # Processes read it when they start, and one that takes another's place starts late.
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))

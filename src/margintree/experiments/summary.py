@@ -1,4 +1,4 @@
-"""What the results file says, by method and setting: means over the splits, times, trees."""
+"""Summary of a results file by method and setting: means over the splits, times, trees."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ KERNEL_TITLES = {"rbf": "Gaussian", "linear": "linear"}
 
 @dataclass(frozen=True)
 class CellSummary:
-    """A method on a set with a kernel; ``costs`` has for each measure what one prediction costs."""
+    """A method on a data set with a kernel; ``costs`` has the cost of a prediction by each measure."""
 
     accuracies: tuple[float, ...]  # in %, one per split
     mean: float
@@ -36,7 +36,7 @@ class CellSummary:
 
 
 class Summary:
-    """All that tables, figures and claims need.
+    """The input of tables, figures and claims.
 
     ``cells`` has a summary for each method and setting, ``settings`` the settings in the order of the paper without
     readings, ``curves`` (Figure 2) the costs of a prediction for each method and number of classes, ``pictures``

@@ -1,4 +1,4 @@
-"""Tables 1 to 3 with ours beside the paper's, and those that the paper leaves out; as data, Markdown, or printed."""
+"""Tables 1 to 3 with the paper's figures beside ours, and further ones; as data, in Markdown, or printed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,10 +22,10 @@ TITLES = {
 NOTES = {
     PAPER: "The paper's problem (2) and its solver have no bias, so no method has one here. MSM (paper) is Algorithm 1 "
     "as printed; MSM (balanced cut) cuts the spanning tree at its weakest edge that meets the balance constraint.",
-    USERS: "MSM (ours) is MarginTreeClassifier with its defaults. All methods have a bias, as anybody would run them.",
+    USERS: "MSM (ours) is MarginTreeClassifier with its defaults. All methods have a bias, as is usual in practice.",
 }
 BEST = "Mean and standard deviation over the random splits; the best of each row is bold."
-THEIRS = "In parentheses, or below ours, stands the paper's figure."
+THEIRS = "The paper's figure is in parentheses, or below ours."
 ONE_ROW = (
     "One row at a time, nothing else running; predict mostly validates, single_instance() is compiled. 1vs1 and 1vsR "
     "compute a kernel value once for all machines. The paper's figure is its time over its number of test rows."
@@ -35,7 +35,7 @@ SIZES = {"training rows": "n_train", "test rows": "n_test", "classes": "n_classe
 
 @dataclass(frozen=True)
 class Entry:
-    """What stands in a cell: ours, and behind it the paper's."""
+    """Content of a cell: our figure, then the paper's."""
 
     text: str
     is_best: bool = False
@@ -64,7 +64,7 @@ class Table:
     is_text: bool = False
 
     def to_markdown(self) -> str:
-        """Return the table in Markdown; the paper's figures stand in parentheses behind ours."""
+        """Return the table in Markdown, with the paper's figures in parentheses after ours."""
         align = ["---" if k < self.n_labels or self.is_text else "--:" for k in range(len(self.columns))]
         rows = [self.columns, *([entry.to_markdown() for entry in row] for row in self.rows)]
         lines = [f"| {' | '.join(row)} |" for row in rows]
@@ -72,7 +72,7 @@ class Table:
         return "\n".join([f"### {self.title}", "", *(f"{note}\n" for note in self.notes), *lines])
 
     def print(self, console: Console) -> None:
-        """Print the table with the methods as rows, in parts where it is too wide; the paper's figures are dim."""
+        """Print the table with the methods as rows, in parts if it is too wide; the paper's figures are dim."""
         console.print(Text(f"\n{self.title}", style="bold"))
         first = max(len(name) for name in self.columns[self.n_labels :]) + 4
         width = max([12, *(len(e.text) + 3 for row in self.rows for e in row)])
@@ -160,7 +160,7 @@ def rank_table(summary: Summary, comparison: str) -> Table:
 
 
 def cost_table(summary: Summary, measure: str) -> Table:
-    """Return what one prediction costs: decision functions, or Table 3 by one of the ways to predict a row."""
+    """Return the cost of one prediction: decision functions, or Table 3 by one of the ways to predict a row."""
 
     def ours(cell: CellSummary) -> str:
         return f"{cell.costs[measure]:.1f}" if measure in cell.costs else MISSING
@@ -176,7 +176,7 @@ def cost_table(summary: Summary, measure: str) -> Table:
 
 
 def reading_table(summary: Summary) -> Table:
-    """Return what other readings of the experiment give, beside the paper's figures."""
+    """Return the results of other readings of the experiment, beside the paper's figures."""
     rows = []
     for reading in READINGS.values():
         for name in reading.methods:
@@ -230,7 +230,7 @@ def _figure(figure: tuple[float, float] | None) -> str:
 
 
 def _with_best(entries: Sequence[Entry], best: Callable[..., float]) -> list[Entry]:
-    """Mark the best; what prints alike is equally good."""
+    """Mark the best; values that print the same are equally good."""
     values = [float(entry.text.split()[0]) if entry.text != MISSING else None for entry in entries]
     winner = best((value for value in values if value is not None), default=None)
     return [replace(e, is_best=v is not None and v == winner) for e, v in zip(entries, values, strict=True)]

@@ -15,13 +15,13 @@ FEWEST_PASSES, SECONDS_PER_ROW = 3, 0.001
 def one_row_predictors(model: Any) -> dict[str, Callable[..., Any]]:
     """Return the ways in which a fitted model predicts one row: "predict", and "compiled", by ``single_instance()``.
 
-    ``predict`` spends most of its time on validation, which hides what methods differ in; the other skips that.
+    ``predict`` spends most of its time on validation, which hides the differences between methods; the other skips it.
     """
     return {"predict": model.predict, "compiled": model.single_instance().predict}
 
 
 def arguments(X: Any, i: int, way: str) -> tuple[Any, ...]:
-    """Return row i as a way of predicting takes it: "compiled" a dense row, or columns and values of a sparse one."""
+    """Return row i as input: for "compiled" a dense row, or columns and values of a sparse one."""
     if way == "predict":
         return (X[[i]],)
     if sp.issparse(X):

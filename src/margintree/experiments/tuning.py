@@ -1,8 +1,8 @@
 """Tuning of a method on a setting, by cross-validation on the training rows of the first split.
 
-All points of the grid are tried on the first fold; the best few of them, if they come near the best one, on the
-others. For MSM the best of those are then tried with the other balances. Ties go to the smaller eta, then the
-smaller C, then the balance that stands first.
+All points of the grid are evaluated on the first fold; the best few of them, if they are close to the best one, on the
+others. For MSM the best of those are then evaluated with the other balances. Ties go to the smaller eta, then the
+smaller C, then the first balance.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
-"""Look at a fitted tree: draw it, convert it, explain a prediction, see where it errs, compare it with a taxonomy.
+"""Inspect a fitted tree: draw it, convert it, explain a prediction, see where it errs, compare it with a taxonomy.
 
-matplotlib and networkx are imported by what draws with them, when it does.
+matplotlib and networkx are imported only by the functions that need them, when they are called.
 """
 
 from margintree.inspection.confusion import ConfusionByTreeDisplay

@@ -36,9 +36,9 @@ class ConfusionByTreeDisplay:
     matrix_ : ndarray of shape (n_ends, n_ends)
         What is drawn: counts in the order of the tree, groups collapsed.
     ax_ : matplotlib Axes
-        Of the matrix.
+        Axes of the matrix.
     tree_ax_ : matplotlib Axes
-        Of the tree.
+        Axes of the tree.
     figure_ : matplotlib Figure
 
     Examples

@@ -1,4 +1,4 @@
-"""Class trees as the structures of other libraries: a graph of networkx's, and SciPy's linkage matrix."""
+"""Conversion of class trees for other libraries: a networkx graph and SciPy's linkage matrix."""
 
 from typing import Any
 
@@ -24,8 +24,8 @@ def to_networkx(estimator: Any, *, class_names: Names | None = None) -> Any:
     Returns
     -------
     networkx.DiGraph
-        Nodes are numbered as in ``tree_``. Each has ``n_classes``, a leaf ``class_index`` and ``label`` besides, an
-        internal node ``margin`` and ``n_rows`` where they are known. Edges have ``side``, "left" or "right".
+        Nodes are numbered as in ``tree_``. All have ``n_classes``; leaves also have ``class_index`` and ``label``, and
+        internal nodes ``margin`` and ``n_rows`` if these are known. Edges have ``side``, "left" or "right".
 
     Examples
     --------
@@ -94,7 +94,7 @@ def to_linkage(estimator: Any, *, height: str = "size") -> npt.NDArray[np.float6
 
 
 def node_heights(tree: ClassTree, height: str = "size") -> npt.NDArray[np.float64]:
-    """Return how high each node stands above the leaves; see ``to_linkage``."""
+    """Return the height of each node above the leaves; see ``to_linkage``."""
     if height not in HEIGHTS:
         raise ValueError(f"height must be one of {', '.join(map(repr, HEIGHTS))}. Got {height!r}.")
     if height == "size":

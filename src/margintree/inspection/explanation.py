@@ -75,7 +75,7 @@ class Finalist:
         plus the weighted path score, with "pairs" the log of the coupled probability plus the weighted path score, with
         "paths" the log probability of the path.
     probability : float or None
-        As ``predict_proba`` has it.
+        As given by ``predict_proba``.
     """
 
     label: Any
@@ -114,7 +114,7 @@ class Explanation:
     Attributes
     ----------
     prediction : object
-        The label, as ``predict`` gives it.
+        The label, as given by ``predict``.
     probability : float or None
         Of the label. None without calibration.
     walk : {"greedy", "beam", "all"} or None
@@ -131,7 +131,7 @@ class Explanation:
     finalists : list of Finalist
         The best first.
     n_finalists : int
-        Number of all finalists, of which some may not be listed.
+        Number of all finalists, including those that are not listed.
     comparisons : list of Comparison
         Between finalists, in the order in which they were made.
     class_names : dict

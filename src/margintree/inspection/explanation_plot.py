@@ -51,7 +51,7 @@ def _new_axes(explanation: Explanation, rows: list[float]) -> list[Any]:
 
 
 def deciding_features(explanation: Explanation) -> tuple[str, list[Contribution]]:
-    """Return the features behind the last decision: between the two best, or at the node that was least sure."""
+    """Return the features behind the last decision: between the two best classes, or at the least certain node."""
     for comparison in explanation.comparisons:
         if comparison.features:
             winner, loser = (shortened(explanation.name(label), 20) for label in (comparison.winner, comparison.loser))

@@ -53,7 +53,7 @@ def tree_svg(estimator: Any, max_leaves: int = 16) -> str:
 
 
 def html_with_tree(box: str, estimator: Any) -> str:
-    """Return scikit-learn's box of an estimator with the tree below it."""
+    """Return scikit-learn's diagram of an estimator with the tree below it."""
     tree = estimator.tree_
     summary = f"Class tree: {tree.n_classes:,} classes, depth {tree.max_depth}"
     head = f'<details open style="font:13px system-ui,sans-serif"><summary style="cursor:pointer">{summary}</summary>'

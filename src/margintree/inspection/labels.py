@@ -1,7 +1,7 @@
 """Labels as text: whatever a label contains, it is shown and not interpreted.
 
-Control characters, among them those that turn the direction of what follows, are spelled out; dollar signs do not start
-a formula of matplotlib's; code that writes DOT, HTML or SVG escapes their special characters.
+Control characters, including those that change the text direction, are written as escapes; dollar signs do not start a
+formula in matplotlib; code that writes DOT, HTML or SVG escapes their special characters.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def one_line(label: object) -> str:
 
 
 def shortened(text: str, length: int) -> str:
-    """Return a text of at most so many characters.
+    """Return a text, shortened to at most so many characters.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def feature_names_of(given: Any, estimator: Any) -> list[str] | None:
 
 
 def feature_name(names: list[str] | None, feature: int) -> str:
-    """Return the name of a feature; without names, the one that scikit-learn makes up.
+    """Return the name of a feature; without names, the one that scikit-learn generates.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Where the nodes of a class tree stand in a drawing, and how matplotlib draws them."""
+"""Positions of the nodes in a drawing of a class tree, and how matplotlib draws them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Array = npt.NDArray[np.float64]
 
 
 def pyplot(what: str) -> Any:
-    """Return ``matplotlib.pyplot``, or say how to install it."""
+    """Return ``matplotlib.pyplot``, or raise an error that says how to install it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
@@ -30,10 +30,10 @@ def pyplot(what: str) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class TreeLayout:
-    """Places of the nodes that are drawn.
+    """Positions of the nodes that are drawn.
 
-    Ends stand at 0, 1, 2, ... across the tree, and a parent in the middle of its children. Along the tree all ends
-    stand at 0 and a parent one level above the higher of its children, so that the names of the classes are aligned.
+    Ends are at 0, 1, 2, ... across the tree, and a parent is in the middle of its children. Along the tree all ends are
+    at 0 and a parent one level above the higher of its children, so that the names of the classes are aligned.
     """
 
     tree: ClassTree
@@ -91,12 +91,12 @@ def draw_edges(ax: Any, layout: TreeLayout, width: Array) -> None:
 
 
 def edge_widths(sizes: Array) -> Array:
-    """Return the width of the edge above each node, in points: the area of a pipe goes with its size."""
+    """Return the width of the edge above each node, in points, which grows with the square root of its size."""
     return np.asarray(0.8 + 5.0 * np.sqrt(sizes / max(float(np.nanmax(sizes)), 1.0)))
 
 
 def colours_of(values: Array, by: str) -> tuple[Any, Any]:
-    """Return a matplotlib norm and colour map for the finite ones of some values."""
+    """Return a matplotlib norm and colour map for the finite values."""
     import matplotlib as mpl
     from matplotlib.colors import LinearSegmentedColormap, LogNorm, Normalize
 

@@ -1,8 +1,8 @@
-"""``export_html``: a fitted tree as one interactive page that asks nothing of the network.
+"""``export_html``: a fitted tree as one interactive page that needs no network.
 
-The page is ``page.html`` with the style, the program and the data written into it. The data are JSON in which every
-character that means something to HTML or to a line reader is escaped, and the program puts labels into the page as text
-only. A policy in the page lets the browser run this very program and nothing else.
+The page is ``page.html`` with the style sheet, the script and the data inserted. The data are JSON in which every
+character with a meaning in HTML is escaped, and line separators are, too; the script inserts labels as text only. The
+content security policy of the page allows this script and no other.
 """
 
 import base64
@@ -49,12 +49,12 @@ def export_html(
     path : str or path-like
         The file is written completely or not at all.
     X : array-like or sparse matrix of shape (n_samples, n_features), default=None
-        Rows to look at, best those of a test set. They are passed to a pipeline as in ``predict``. All of them count in
-        accuracies; the page contains the paths of up to 1,000 of them, evenly spaced.
+        Rows to show, preferably those of a test set. They are passed to a pipeline as in ``predict``. All of them count
+        in accuracies; the page contains the paths of up to 1,000 of them, evenly spaced.
     y : array-like of shape (n_samples,), default=None
         Labels of ``X``.
     feature_names : array-like of shape (n_features,), default=None
-        None takes the names that the pipeline or the estimator knows, else x0, x1 and so on.
+        None uses the names that the pipeline or the estimator knows, else x0, x1 and so on.
     class_names : sequence of length n_classes, default=None
         Names to show instead of the labels.
 
@@ -117,5 +117,5 @@ def _hash(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Return JSON, which is plain ASCII already, without the characters that can end or open an element."""
+    """Return JSON, which is plain ASCII, without the characters that can open or close an element."""
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

@@ -47,7 +47,7 @@ def tree_data(estimator: Any, feature_names: Any, class_names: Names | None) -> 
 
 
 def numbers(values: Any, digits: int = 4) -> list[float | None]:
-    """Return numbers with so many significant digits; None where there is none."""
+    """Return numbers rounded to so many significant digits; None for missing ones."""
     return [float(f"{value:.{digits}g}") if np.isfinite(value) else None for value in np.asarray(values).tolist()]
 
 
@@ -83,7 +83,7 @@ def _features(estimator: Any, feature_names: Any) -> dict[str, Any] | None:
 
 
 def _weights(model: LinearTree | ProbabilityTree, node: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the columns and the weights of a node's machine; positive ones speak for the left side."""
+    """Return the columns and the weights of a node's machine; positive ones favour the left side."""
     if isinstance(model, ProbabilityTree):
         part = slice(model.start[node], model.start[node + 1])
         return model.columns[part], model.weights[part]
@@ -91,7 +91,7 @@ def _weights(model: LinearTree | ProbabilityTree, node: int) -> tuple[npt.NDArra
 
 
 def _largest(values: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
-    """Return where the largest positive values stand, the largest first."""
+    """Return the indices of the largest positive values, the largest first."""
     size = min(N_FEATURES, len(values))
     chosen = np.argpartition(-values, size - 1)[:size] if size else np.empty(0, dtype=np.int64)
     chosen = chosen[values[chosen] > 0.0]

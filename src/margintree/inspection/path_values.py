@@ -19,7 +19,7 @@ Values = npt.NDArray[np.float64]
 
 
 def paths(tree: ClassTree, leaves: Index) -> tuple[Index, Index]:
-    """Return the internal nodes above leaf i, the lowest first, as ``node[start[i]:start[i + 1]]``."""
+    """Return the internal nodes above leaf i, the deepest first, as ``node[start[i]:start[i + 1]]``."""
     start = np.concatenate([[0], np.cumsum(tree.depth[leaves], dtype=np.int64)])
     node, at = np.empty(start[-1], dtype=np.int64), leaves.copy()
     for step in range(tree.max_depth):

@@ -42,7 +42,7 @@ def explain(
     row : array-like of shape (n_features,) or (1, n_features), sparse row, or data frame of one row
         As for ``predict``; a str for a pipeline that starts with text.
     feature_names : sequence, or object with ``get_feature_names_out``, default=None
-        Names of the features, or the vectorizer that has them. None takes those of the earlier steps of a pipeline,
+        Names of the features, or the vectorizer that has them. None uses those of the earlier steps of a pipeline,
         ``feature_names_in_``, or x0, x1 and so on.
     class_names : sequence of length n_classes, default=None
         Names that the table and the figure show instead of the labels.
@@ -88,7 +88,7 @@ def explain(
 
 
 def one_row(row: Any) -> Any:
-    """Return a row as a matrix of one row; refuse several."""
+    """Return a row as a matrix of one row; raise an error for several."""
     if hasattr(row, "to_frame") and hasattr(row, "index") and getattr(row, "ndim", 2) == 1:
         # A row of a pandas frame: its index has the names of the features.
         row = row.to_frame().T

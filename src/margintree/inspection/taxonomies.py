@@ -1,6 +1,6 @@
 """How similar a class tree is to a reference hierarchy over the same classes.
 
-Two measures, neither of which asks the trees to be binary. The *cophenetic correlation* is Pearson's correlation of the
+There are two measures, and neither requires binary trees. The *cophenetic correlation* is Pearson's correlation of the
 distances of pairs of classes in both trees, where the distance of two classes is the base-2 logarithm of the size of
 the smallest group that holds both. The *triplet agreement* looks at three classes at a time: if the reference puts two
 of them closer together than the third, does the tree put the same two together? A random binary tree agrees on a third
@@ -114,7 +114,7 @@ def compare_taxonomies(
 def nested_from_paths(paths: Sequence[str], *, separator: str = "/", labels: Sequence[Any] | None = None) -> list[Any]:
     """Return a hierarchy that is written as one path from the root for each class, as nested lists.
 
-    A class may stand at an inner node, such as "animal" above "animal/dog": it becomes a member of that group.
+    A class may be an inner node, such as "animal" above "animal/dog": it becomes a member of that group.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ class _Groups:
         return np.log2(self.size[lowest_common(self.parent, self.leaf[one], self.leaf[other])])
 
     def outsiders(self, triplets: Index) -> Index:
-        """Return which of three classes is the one apart from the other two, -1 where none is."""
+        """Return which of three classes is apart from the other two, -1 if none is."""
         leaves = self.leaf[triplets]
         # Place k: how deep the common group of the two others lies.
         deep = np.stack(

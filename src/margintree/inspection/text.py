@@ -166,7 +166,7 @@ def _attributes(facts: TreeFacts, node: int, is_end: bool, colour: str | None) -
 
 
 def _in_dot(text: str) -> str:
-    """Return a text as it stands between the quotes of DOT, where a backslash starts an escape.
+    """Return a text for a quoted string in DOT, where a backslash starts an escape.
 
     A reference such as &amp; is read as one character there, so the ampersand is written as a reference itself.
     """

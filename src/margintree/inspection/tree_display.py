@@ -162,7 +162,7 @@ class ClassTreeDisplay:
         return max(LEAST_WIDTH, width), 0.5 + row * len(names) + bar
 
     def _row_height(self, ax: Any) -> float:
-        """Return the inches that an end has."""
+        """Return the height of an end in inches."""
         height = ax.get_window_extent().height / ax.figure.dpi
         return float(height) / max(1, len(self.ends))
 

@@ -66,7 +66,7 @@ class TreeFacts:
             margin[tree.internal_nodes] = [record.margin for record in records]
             rows[tree.internal_nodes] = [record.n_rows for record in records]
         if (X is None) != (y is None):
-            raise ValueError(f"X and y come together. Got only {'X' if y is None else 'y'}.")
+            raise ValueError(f"X and y must be given together. Got only {'X' if y is None else 'y'}.")
         counts = None
         if y is not None:
             predicted = class_numbers(fitted, fitted.predict(X))
@@ -89,7 +89,7 @@ class TreeFacts:
         return f"{first_names(names, length - 14)} ({len(names):,} classes)"
 
     def shading(self) -> tuple[str | None, Array]:
-        """Return what the colour of a node says and its value: the accuracy where there are rows, else the margin."""
+        """Return what the colour of a node shows and its value: the accuracy if there are rows, else the margin."""
         for quantity in ("accuracy", "margin"):
             values: Array = getattr(self, quantity)
             if not np.isnan(values).all():
@@ -189,8 +189,8 @@ def lowest_common(parent: npt.NDArray[Any], one: Index, other: Index) -> Index:
 def ends_of(tree: ClassTree, max_depth: int | None = None, max_leaves: int | None = None) -> list[int]:
     """Return the nodes at which a drawing ends, in preorder: leaves, and subtrees that are collapsed.
 
-    Groups at ``max_depth`` are collapsed. With ``max_leaves`` the largest group is opened first, until so many ends
-    are there.
+    Groups at ``max_depth`` are collapsed. With ``max_leaves`` the largest group is expanded first, until there are that
+    many ends.
 
     Examples
     --------

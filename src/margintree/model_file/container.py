@@ -1,9 +1,9 @@
-"""Arrays and a text in one file: the format of safetensors, written and read with every check it allows.
+"""Arrays and metadata in one safetensors file, read with every check that the format allows.
 
-A file is the length N of the header (8 bytes, little-endian), N bytes of JSON, and the arrays behind each other without
-gaps. The header names dtype, shape and place of each array; its ``__metadata__`` has the number of the model format,
-the text that describes the model, and the SHA-256 of all of that. Arrays of wide elements come first, so that
-each lies aligned. Any reader of safetensors can open such a file.
+A file is the length N of the header (8 bytes, little-endian), N bytes of JSON, and the concatenated arrays without
+gaps. The header has dtype, shape and offsets of each array; its ``__metadata__`` has the version of the model format,
+the description of the model, and the SHA-256 of all of that. Arrays of wide elements come first, so that each is
+aligned. Any reader of safetensors can open such a file.
 """
 
 import json
@@ -46,7 +46,7 @@ NO_MODEL = "it is not a margintree model file, as written by save_model or margi
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """A file as it was read: nothing in it has been believed yet but the places of the arrays."""
+    """The content of a file, in which only the offsets of the arrays have been checked."""
 
     header: dict[str, Any]
     metadata: dict[str, str]
@@ -54,7 +54,7 @@ class Contents:
 
 
 def write(stream: IO[bytes], arrays: Mapping[str, AnyArray], metadata: Mapping[str, str]) -> None:
-    """Write contiguous arrays and the metadata, sealed."""
+    """Write contiguous arrays and the metadata, with the checksum of the header."""
     header: dict[str, Any] = {"__metadata__": dict(metadata)}
     ordered = sorted(arrays.items(), key=lambda item: (-item[1].dtype.itemsize, item[0]))
     end = 0
@@ -65,7 +65,7 @@ def write(stream: IO[bytes], arrays: Mapping[str, AnyArray], metadata: Mapping[s
     text = json.dumps(header, separators=(",", ":")).encode()
     if len(text) > LARGEST_HEADER - ALIGNMENT:
         raise ModelFileError(
-            f"The description of the model takes {len(text)} bytes, and a model file has room for {LARGEST_HEADER}. "
+            f"The description of the model takes {len(text)} bytes, but a model file has room for {LARGEST_HEADER}. "
             "Shorten class_weight, class_order or code, which are stored as parameters, or the metadata."
         )
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
@@ -76,7 +76,7 @@ def write(stream: IO[bytes], arrays: Mapping[str, AnyArray], metadata: Mapping[s
 
 
 def seal_of(header: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of everything in the header but the seal itself."""
+    """Return the SHA-256 of everything in the header except the checksum itself."""
     unsealed = {key: value for key, value in header["__metadata__"].items() if key != SEAL}
     content = json.dumps({**header, "__metadata__": unsealed}, sort_keys=True, separators=(",", ":"))
     return sha256(content.encode()).hexdigest()
@@ -88,7 +88,7 @@ def digest_of(array: AnyArray) -> str:
 
 
 def read(path: Path, *, is_mapped: bool) -> Contents:
-    """Return what a file holds; arrays are read-only views of the mapped file, or of a copy in memory."""
+    """Return the content of a file; arrays are read-only views of the mapped file, or of a copy in memory."""
     return parse(buffer_of(path, is_mapped=is_mapped))
 
 
@@ -96,7 +96,7 @@ def buffer_of(path: Path, *, is_mapped: bool) -> Buffer:
     """Return the bytes of a file."""
     # Opening a pipe would wait for somebody to write to it.
     if not stat.S_ISREG(os.stat(path).st_mode) and not path.is_dir():
-        raise ModelFileError("it is no regular file")
+        raise ModelFileError("it is not a regular file")
     with path.open("rb") as stream:
         if os.fstat(stream.fileno()).st_size < 8:
             raise ModelFileError(NO_MODEL)
@@ -112,13 +112,13 @@ def buffer_of(path: Path, *, is_mapped: bool) -> Buffer:
 
 
 def parse(buffer: Buffer) -> Contents:
-    """Return what the bytes hold, after checking that arrays fill the file without gap or overlap."""
+    """Return the content, after checking that arrays fill the file without gap or overlap."""
     length = int.from_bytes(buffer[:8], "little")
     if length > min(LARGEST_HEADER, len(buffer) - 8):
         if buffer[8:10] != b'{"':
             raise ModelFileError(NO_MODEL)
         raise ModelFileError(
-            f"its header claims {length} bytes of {len(buffer)}; the file is damaged or was not copied as a whole"
+            f"its header claims {length} bytes of {len(buffer)}; the file is damaged or was not copied completely"
         )
     header = parse_json(buffer[8 : 8 + length], "header")
     metadata = header.get("__metadata__")
@@ -142,15 +142,15 @@ def parse(buffer: Buffer) -> Contents:
 
 
 def _check_truth_values(name: str, array: AnyArray) -> None:
-    """Refuse bytes that are neither true nor false; models have a truth value for a node or a class, no more."""
+    """Check that all bytes are 0 or 1, and that there are no more of them than nodes or classes in a model."""
     if array.size > MOST_TRUTH_VALUES:
-        raise ModelFileError(f"array {name!r:.80} has {array.size} truth values, and a model has fewer")
+        raise ModelFileError(f"array {name!r:.80} has {array.size} Boolean values, more than any model")
     if (array.view(np.uint8) > 1).any():
-        raise ModelFileError(f"array {name!r:.80} has truth values that are neither true nor false")
+        raise ModelFileError(f"array {name!r:.80} has Boolean values other than 0 and 1")
 
 
 def _place(name: str, entry: Any, n_bytes: int) -> tuple[np.dtype[Any], tuple[int, ...], int]:
-    """Return dtype, shape and begin of an array; the caller checks where that leads."""
+    """Return dtype, shape and start of an array; the caller checks the offsets."""
     if not isinstance(entry, dict) or sorted(entry) != ["data_offsets", "dtype", "shape"]:
         raise ModelFileError(f"array {name!r:.80} is not described by dtype, shape and data_offsets")
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
@@ -158,7 +158,7 @@ def _place(name: str, entry: Any, n_bytes: int) -> tuple[np.dtype[Any], tuple[in
         raise ModelFileError(f"array {name!r:.80} has the unknown dtype {dtype!r:.40}")
     # Bounded one by one before they are multiplied, so that no product is absurd.
     if not (_are_counts(shape, n_bytes) and len(shape) <= MOST_DIMENSIONS):
-        raise ModelFileError(f"array {name!r:.80} has no possible shape: {shape!r:.80}")
+        raise ModelFileError(f"array {name!r:.80} has an invalid shape: {shape!r:.80}")
     size = math.prod(shape) * DTYPES[dtype].itemsize
     if not (_are_counts(offsets, n_bytes) and len(offsets) == 2 and offsets[1] - offsets[0] == size):
         raise ModelFileError(f"array {name!r:.80} takes {size} bytes, but its offsets are {offsets!r:.80}")
@@ -181,16 +181,16 @@ def as_array(buffer: Buffer, offset: int, dtype: np.dtype[Any], shape: tuple[int
 
 
 def parse_json(text: bytes | str, what: str) -> dict[str, Any]:
-    """Return a JSON object; keys that come twice, NaN and anything else that two readers may read differently fail."""
+    """Return a JSON object; raise an error for repeated keys, NaN and whatever else readers interpret differently."""
     n_containers = text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
     if n_containers > MOST_CONTAINERS:
-        raise ModelFileError(f"its {what} has {n_containers} lists and objects, and at most {MOST_CONTAINERS} are read")
+        raise ModelFileError(f"its {what} has {n_containers} lists and objects; at most {MOST_CONTAINERS} are allowed")
     try:
         value = json.loads(text, object_pairs_hook=_without_duplicates, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"its {what} is no sound JSON ({error!s:.80})") from error
+        raise ModelFileError(f"its {what} is not valid JSON ({error!s:.80})") from error
     if not isinstance(value, dict):
-        raise ModelFileError(f"its {what} is no JSON object")
+        raise ModelFileError(f"its {what} is not a JSON object")
     return value
 
 
@@ -202,4 +202,4 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not valid JSON")

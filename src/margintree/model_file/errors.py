@@ -1,8 +1,8 @@
-"""What goes wrong with model files."""
+"""Errors of model files."""
 
 
 class ModelFileError(ValueError):
-    """A file holds no model that can be trusted, or an estimator is none that a model file can hold.
+    """A file is not a valid model file, or an estimator cannot be stored in one.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which fitted attributes each estimator has in a file, and how it comes back from them."""
+"""The fitted attributes of each estimator that are stored in a file, and how it is restored."""
 
 import itertools
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def put_fitted(out: Output, estimator: Any) -> None:
 
 
 def restore_fitted(source: Input, estimator: Any) -> None:
-    """Give an estimator, which has its parameters already, the fitted attributes of a file."""
+    """Set the fitted attributes of an estimator, which already has its parameters, from a file."""
     most = MOST_TRAINING_ROWS if getattr(estimator, "kernel", None) == "precomputed" else MOST_FEATURES
     estimator.n_features_in_ = source.integer("n_features", 1, most)
     estimator.n_iter_ = source.integer("n_iter", 0, 2**62)
@@ -70,11 +70,11 @@ def restore_fitted(source: Input, estimator: Any) -> None:
     if not len(estimator.classes_) or not (estimator.classes_[:-1] < estimator.classes_[1:]).all():
         raise ModelFileError("its classes are not sorted, or there are none")
     if estimator.classes_.dtype.kind == "f" and not all(map(float.is_integer, estimator.classes_.tolist())):
-        raise ModelFileError("its classes are numbers that are not whole, which no classifier is fitted to")
+        raise ModelFileError("its classes are numbers that are not integers")
     if source.has("feature_names.type"):
         names = take_labels(source.section("feature_names"), estimator.n_features_in_)
         if names.dtype != object:
-            raise ModelFileError("the names of its features are no strings")
+            raise ModelFileError("the names of its features are not strings")
         estimator.feature_names_in_ = names
     vars(estimator).update(CODECS[type(estimator).__name__].take(source, estimator))
 
@@ -102,7 +102,7 @@ def _take_margin_tree(source: Input, estimator: Any) -> Attributes:
     n_classes, n_features = len(estimator.classes_), estimator.n_features_in_
     is_ranked, n_deciding = source.has("ranker.width"), 0
     if not is_ranked and estimator.walk != "greedy":
-        raise ModelFileError(f"walk={estimator.walk!r} ranks classes, and there is nothing that ranks them")
+        raise ModelFileError(f"walk={estimator.walk!r} ranks classes, but the file has no ranking")
     if is_ranked:
         decider, n_deciding = take_decider(source.section("ranker"), n_classes, n_features, estimator.kernel)
     found = _take_tree(source, estimator, n_deciding)
@@ -148,7 +148,7 @@ def _only_machines(found: Attributes) -> Attributes:
 
 def _one_tree(found: Attributes) -> Attributes:
     if not isinstance(found["_model"], ProbabilityTree) and len(found["_model"].trees) != 1:
-        raise ModelFileError(f"it has {len(found['_model'].trees)} trees where there is one")
+        raise ModelFileError(f"it has {len(found['_model'].trees)} trees instead of one")
     return found
 
 

@@ -66,7 +66,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, metadata: Mappin
     if not all(isinstance(text, str) for text in (*metadata, *metadata.values())):
         raise TypeError(f"metadata must be a mapping of str to str. Got {metadata!r:.80}.")
     if taken := sorted({*of_model, container.SEAL} & set(metadata)):
-        raise ModelFileError(f"The name {taken[0]!r} of metadata is taken by the model itself. Give it another one.")
+        raise ModelFileError(f"The metadata name {taken[0]!r} is reserved for the model. Choose another one.")
     check_writable(path)
     try:
         with replacing(path) as unfinished:
@@ -78,8 +78,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, metadata: Mappin
         n_bytes = sum(array.nbytes for array in arrays.values())
         raise type(error)(
             error.errno,
-            f"The model could not be saved: {error.strerror}. It takes about {n_bytes} bytes; what was there "
-            "before is unchanged. Free some space, or save elsewhere",
+            f"The model could not be saved: {error.strerror}. It takes about {n_bytes} bytes; an earlier file "
+            "is unchanged. Free some space, or save elsewhere",
             str(path),
         ) from error
 
@@ -89,8 +89,8 @@ def as_contents(estimator: Any) -> tuple[dict[str, container.AnyArray], dict[str
     name = type(estimator).__name__
     if name not in CODECS or type(estimator) is not CODECS[name].estimator:
         raise ModelFileError(
-            f"A model file holds one of {', '.join(sorted(CODECS))}, fitted. Got {estimator!r:.80}. Save the parts of "
-            "a pipeline one by one, or use joblib."
+            f"A model file stores a fitted {', '.join(sorted(CODECS))}. Got {estimator!r:.80}. Save the steps of "
+            "a pipeline separately, or use joblib."
         )
     out = Output()
     put_fitted(out, estimator)
@@ -153,7 +153,7 @@ def load_model(path: str | os.PathLike[str], mmap: bool = True, verify: bool = F
 
 
 def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the texts that ``save_model`` was given to keep in a file.
+    """Return the metadata that were passed to ``save_model``.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def read_metadata(path: str | os.PathLike[str]) -> dict[str, str]:
 
 def _check_seal(contents: Contents) -> None:
     if contents.metadata.get(container.SEAL) != container.seal_of(contents.header):
-        raise ModelFileError("its header is damaged: the checksum is another")
+        raise ModelFileError("its header is damaged: the checksum does not match")
 
 
 def _format_of(contents: Contents) -> int:
@@ -202,7 +202,7 @@ def _format_of(contents: Contents) -> int:
         raise ModelFileError(container.NO_MODEL)
     if int(text) > max(READERS):
         raise ModelFileError(
-            f"it has format {text}, and margintree {version('margintree')} reads formats up to {max(READERS)}; upgrade "
+            f"it has format {text}, but margintree {version('margintree')} reads formats up to {max(READERS)}; upgrade "
             "margintree to load it"
         )
     return int(text)
@@ -214,7 +214,7 @@ def read_format_1(contents: Contents, verify: bool) -> Any:
 
 
 def read_format_2(contents: Contents, verify: bool, update: Callable[..., None] | None = None) -> Any:
-    """Return the estimator of a file of format 2; ``update`` makes one of what an older file holds."""
+    """Return the estimator of a file of format 2; ``update`` converts the content of an older file."""
     _check_seal(contents)
     model = container.parse_json(contents.metadata.get("model", ""), "description")
     facts, digests, name = model.get("facts"), model.get("sha256"), model.get("estimator")
@@ -225,7 +225,7 @@ def read_format_2(contents: Contents, verify: bool, update: Callable[..., None] 
     if verify:
         for key, array in contents.arrays.items():
             if digests[key] != container.digest_of(array):
-                raise ModelFileError(f"array {key!r} is damaged: the checksum is another")
+                raise ModelFileError(f"array {key!r} is damaged: the checksum does not match")
     try:
         cls = CODECS[name].estimator
         arrays, facts, parameters = dict(contents.arrays), dict(facts), model.get("parameters")
@@ -239,7 +239,7 @@ def read_format_2(contents: Contents, verify: bool, update: Callable[..., None] 
     except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise ModelFileError(f"{error}".rstrip(".")) from error
     except MemoryError as error:
-        raise ModelFileError("what it holds does not fit into memory") from error
+        raise ModelFileError("its content does not fit into memory") from error
     return estimator
 
 

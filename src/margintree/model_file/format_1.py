@@ -1,4 +1,4 @@
-"""What a file of format 1 holds, as format 2 has it."""
+"""Conversion of files of format 1 to format 2."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ NEXT_TO_NOTHING = 5e-324
 
 
 def from_format_1(arrays: dict[str, AnyArray], facts: dict[str, Any], parameters: dict[str, Any]) -> None:
-    """Rename what margin trees had: scorers of their leaves, and a shortlist of classes for them."""
+    """Rename the parts of margin trees: scorers of their leaves, and a shortlist of classes for them."""
     if "shortlist" in parameters:
         shortlist = parameters.pop("shortlist")
         # The greedy walk has nothing to decide, and left the shortlist aside.

@@ -1,7 +1,7 @@
 """Class labels and names of features, with their dtype.
 
-Numbers and truth values are stored as they are, strings of a fixed width as their code points, and objects that are
-strings as UTF-8 with the length of each.
+Numbers and Booleans are stored as they are, strings of a fixed width as their code points, and strings of dtype object
+as UTF-8 with the length of each.
 """
 
 import itertools
@@ -18,7 +18,7 @@ FIXED_WIDTH = re.compile(r"U([1-9][0-9]{0,8})")
 
 
 def put_labels(out: Output, labels: AnyArray) -> None:
-    """Store labels, or refuse those of a type that no file can hold."""
+    """Store labels, or raise an error for types that a file cannot store."""
     if labels.dtype.kind == "U":
         width = labels.dtype.itemsize // 4
         out.fact("type", f"U{width}")
@@ -34,7 +34,7 @@ def put_labels(out: Output, labels: AnyArray) -> None:
         out.array("values", labels)
     else:
         raise ModelFileError(
-            f"A model file holds labels that are numbers, truth values or strings. Got dtype {labels.dtype}, such as "
+            f"A model file stores labels that are numbers, Booleans or strings. Got dtype {labels.dtype}, such as "
             f"{labels[:3].tolist()!r:.80}. Fit again with labels of one of these types."
         )
 
@@ -45,7 +45,7 @@ def take_labels(source: Input, n_labels: int | None = None) -> AnyArray:
     if kind == "number":
         values = source.any_array("values")
         if values.ndim != 1 or n_labels not in (None, len(values)):
-            raise ModelFileError(f"it has {len(values)} labels where {n_labels} are expected")
+            raise ModelFileError(f"it has {len(values)} labels; expected {n_labels}")
         return values
     if kind == "str":
         return _take_objects(source, n_labels)
@@ -54,7 +54,7 @@ def take_labels(source: Input, n_labels: int | None = None) -> AnyArray:
         raise ModelFileError(f"labels of type {kind!r:.40} are unknown")
     points = source.array("code_points", np.uint32, n_labels, int(fixed[1]))
     if points.size and points.max() > LARGEST_CODE_POINT:
-        raise ModelFileError("its labels have characters that no text has")
+        raise ModelFileError("its labels have invalid characters")
     return np.ascontiguousarray(points).view(f"<U{int(fixed[1])}").reshape(-1)
 
 

@@ -28,7 +28,7 @@ def take_machines(source: Input, n_machines: int, n_features: int, kernel: str) 
     """Return as many machines as expected."""
     kind = source.choice("kind", ["linear", "kernel"])
     if (kind == "kernel") == (kernel == "linear"):
-        raise ModelFileError(f"its machines are of kind {kind!r}, which is not what kernel={kernel!r} has")
+        raise ModelFileError(f"its machines are of kind {kind!r}, which does not match kernel={kernel!r}")
     if kind == "linear":
         # Their number is that of an array in the file before anything is made that has their size.
         intercepts = source.finite("intercepts", n_machines)

@@ -35,7 +35,7 @@ def put_matrix(out: Output, matrix: Any) -> None:
 def take_matrix(
     source: Input, n_rows: int, n_columns: int, layouts: Collection[str], *, is_finite: bool = False
 ) -> Any:
-    """Return a matrix whose indices all lie inside; with ``is_finite``, refuse NaN and infinite values."""
+    """Return a matrix after checking its indices; with ``is_finite``, raise an error for NaN and infinite values."""
     layout = source.choice("layout", layouts)
     if is_finite:
         source.check_finite("data" if layout in SPARSE else "values")
@@ -52,12 +52,12 @@ def take_matrix(
     source.check_range("indices", indices, n_inner)
     is_sound = len(indptr) == n_outer + 1 and indptr[0] == 0 and indptr[-1] == len(indices) == len(data)
     if not is_sound or (indptr[1:] < indptr[:-1]).any():
-        raise ModelFileError("a sparse matrix has rows that do not follow each other")
+        raise ModelFileError("a sparse matrix has an indptr that does not ascend")
     return SPARSE[layout]((data, indices, indptr), shape=(n_rows, n_columns), copy=False)
 
 
 def take_vectors(source: Input, function: KernelFunction, n_vectors: int, n_features: int) -> Any:
-    """Return support vectors; each was a row to train on, so its kernel value with itself is finite."""
+    """Return support vectors; each was a training row, so its kernel value with itself must be finite."""
     vectors = take_matrix(source, n_vectors, n_features, ROWS, is_finite=True)
     with np.errstate(over="ignore", invalid="ignore"):
         values = row_norms(vectors, squared=True)
@@ -81,7 +81,7 @@ def put_function(out: Output, function: KernelFunction) -> None:
 def take_function(source: Input, kernel: str) -> KernelFunction:
     """Return the kernel function, which must be the one that the estimator names."""
     if source.choice("kernel", KERNELS) != kernel:
-        raise ModelFileError(f"its machines have another kernel than kernel={kernel!r}")
+        raise ModelFileError(f"its machines have a kernel other than kernel={kernel!r}")
     return KernelFunction(
         kernel,
         source.number("gamma", math.ulp(0.0)),

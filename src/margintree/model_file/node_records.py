@@ -36,7 +36,7 @@ def put_records(out: Output, records: list[NodeRecord]) -> None:
 
 
 def take_records(source: Input, n_records: int, n_classes: int) -> list[NodeRecord]:
-    """Return the records; the time they took is not known any more."""
+    """Return the records; their times are not stored."""
     columns: dict[str, list[Any]] = {NOT_STORED: [float("nan")] * n_records}
     for name, dtype in RECORD_FIELDS.items():
         columns[name] = source.array(name, dtype, n_records).tolist()
@@ -57,7 +57,7 @@ def put_candidates(out: Output, records: list[CandidateRecord]) -> None:
 
 
 def take_candidates(source: Input) -> list[CandidateRecord]:
-    """Return the candidates; what older files do not say of them is as usual."""
+    """Return the candidates; fields that older files lack have their defaults."""
     columns: dict[str, list[Any]] = {}
     n_records = None
     for name, known in CANDIDATE_WORDS.items():

@@ -1,7 +1,7 @@
 """The parameters of an estimator as JSON: plain values, arrays, class weights and the splits of this package.
 
-What is code (callable kernels, custom splits) or hidden state (a RandomState) is refused. ``n_jobs`` and
-``verbose`` say how a process works, not what the model is, and are left out.
+Code (callable kernels, custom splits) and hidden state (a RandomState) raise an error. ``n_jobs`` and ``verbose`` are
+not part of the model and are left out.
 """
 
 import math
@@ -33,7 +33,7 @@ SMALL_TEXT, LARGEST_PADDING = 2**20, 4
 
 
 def encode_parameters(estimator: Any) -> dict[str, Any]:
-    """Return the parameters of an estimator as JSON can hold them."""
+    """Return the parameters of an estimator in a form that JSON can represent."""
     given = estimator.get_params(deep=False)
     return {name: _encode_parameter(name, given[name]) for name in sorted(given) if name not in LEFT_OUT}
 
@@ -41,22 +41,22 @@ def encode_parameters(estimator: Any) -> dict[str, Any]:
 def _encode_parameter(name: str, value: Any) -> Any:
     if name == "kernel" and callable(value):
         raise ModelFileError(
-            f"A model file holds no code, so that loading one runs none; kernel={value!r:.80} is a function. Use "
-            "kernel='rbf', 'poly', 'linear' or 'precomputed', or keep this estimator with joblib."
+            f"A model file contains no code, but kernel={value!r:.80} is a function. Use "
+            "kernel='rbf', 'poly', 'linear' or 'precomputed', or save this estimator with joblib."
         )
     if name == "random_state" and not (value is None or isinstance(value, int | np.integer)):
         raise ModelFileError(
-            f"A model file holds random_state only as a number or None. Got {value!r:.80}, which changes with every "
+            f"A model file stores random_state only as a number or None. Got {value!r:.80}, which changes with every "
             "use. Call set_params(random_state=None) before saving; predictions do not depend on it."
         )
     try:
         return encode(value)
     except ModelFileError as error:
-        raise ModelFileError(f"The parameter {name}={value!r:.80} does not fit into a model file: {error}") from None
+        raise ModelFileError(f"The parameter {name}={value!r:.80} cannot be stored in a model file: {error}") from None
 
 
 def encode(value: Any) -> Any:
-    """Return a value as JSON; a dictionary marks what JSON has no form for."""
+    """Return a value as JSON; a dictionary marks types that JSON does not have."""
     if isinstance(value, np.generic):
         value = value.item()
     if value is None or isinstance(value, bool | int | str):
@@ -77,15 +77,15 @@ def encode(value: Any) -> Any:
         arguments = {field.name: encode(getattr(value, field.name)) for field in fields(value)}
         return {"split": type(value).__name__, "arguments": arguments}
     raise ModelFileError(
-        f"it is a {type(value).__name__}. Plain values, lists, dictionaries, arrays of numbers or strings, and the "
-        "splits of margintree.splits do. Call set_params with one of these before saving, or use joblib."
+        f"it is a {type(value).__name__}. Use plain values, lists, dictionaries, arrays of numbers or strings, or the "
+        "splits of margintree.splits: call set_params before saving, or use joblib."
     )
 
 
 def decode_parameters(cls: type[Any], stored: Any) -> dict[str, Any]:
-    """Return the parameters that a file has for an estimator; those that it lacks keep their defaults."""
+    """Return the parameters of an estimator in a file; missing ones keep their defaults."""
     if not isinstance(stored, dict):
-        raise ModelFileError("its parameters are no JSON object")
+        raise ModelFileError("its parameters are not a JSON object")
     known = set(cls._get_param_names()) - set(LEFT_OUT)
     unknown = sorted(set(stored) - known)
     if unknown:
@@ -95,7 +95,7 @@ def decode_parameters(cls: type[Any], stored: Any) -> dict[str, Any]:
 
 
 class TextRoom:
-    """Counts the characters of all arrays of strings in a file, and refuses those that take too much memory."""
+    """Counts the characters of all arrays of strings in a file, and raises an error if they take too much memory."""
 
     def __init__(self) -> None:
         self._own, self._padded = 0, 0
@@ -109,7 +109,7 @@ class TextRoom:
 
 
 def decode(value: Any, room: TextRoom | None = None) -> Any:
-    """Return the value that ``encode`` was given; all values of a file share the room for text."""
+    """Return the value that was passed to ``encode``; all values of a file share one limit for text."""
     room = room or TextRoom()
     if isinstance(value, list):
         return [decode(item, room) for item in value]
@@ -133,11 +133,11 @@ def decode(value: Any, room: TextRoom | None = None) -> Any:
 
 def _class_tree(leaf_class: list[Any]) -> ClassTree:
     if not all(type(k) is int and -1 <= k < len(leaf_class) for k in leaf_class):
-        raise ModelFileError("its parameters hold a class tree whose leaves number no classes")
+        raise ModelFileError("its parameters hold a class tree whose leaves are not classes")
     try:
         return ClassTree.from_preorder(leaf_class)
     except ValueError as error:
-        raise ModelFileError(f"its parameters hold a class tree that is none: {error}") from None
+        raise ModelFileError(f"its parameters hold an invalid class tree: {error}") from None
 
 
 def _mapping(pairs: list[Any], room: TextRoom) -> dict[Any, Any]:

@@ -1,7 +1,7 @@
-"""What a model is made of, by name: arrays, and facts that fit into JSON.
+"""The named parts of a model: arrays, and facts that fit into JSON.
 
-``Output`` collects them, ``Input`` hands them out once they are what the caller expects. Sections put the names of one
-structure behind a common prefix, as in ``model.table.cells``.
+``Output`` collects them, ``Input`` returns them after checking what the caller expects. Sections give the names of one
+structure a common prefix, as in ``model.table.cells``.
 """
 
 import math
@@ -22,7 +22,7 @@ FINITE_PART = 2**20
 
 
 class Output:
-    """Named arrays and facts on their way to a file."""
+    """Named arrays and facts to be written to a file."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, AnyArray] = {}
@@ -77,7 +77,7 @@ class Input:
         return array
 
     def any_array(self, name: str) -> AnyArray:
-        """Take an array whatever it is."""
+        """Take any array."""
         full = self._prefix + name
         if full not in self._arrays:
             raise ModelFileError(f"array {full!r} is missing")
@@ -89,7 +89,7 @@ class Input:
         return self.array(name, np.float64, *shape)
 
     def check_finite(self, name: str) -> None:
-        """Refuse an array that has values that are not finite, and leave it where it is."""
+        """Raise an error for an array with values that are not finite, without copying it."""
         flat = self._arrays.get(self._prefix + name, np.empty(0)).reshape(-1)
         # In parts: support vectors may be most of a file, and nothing of their size is made.
         for first in range(0, len(flat), FINITE_PART):
@@ -103,7 +103,7 @@ class Input:
         return array
 
     def check_range(self, name: str, array: AnyArray, stop: int) -> None:
-        """Refuse an array with numbers outside of 0 .. stop - 1."""
+        """Raise an error for an array with numbers outside of 0 .. stop - 1."""
         if array.size and not (array.min() >= 0 and array.max() < stop):
             raise ModelFileError(f"array {self._prefix + name!r} has numbers outside of 0..{stop - 1}")
 
@@ -111,23 +111,21 @@ class Input:
         """Take an array that has each of 0 .. length - 1 once."""
         array = self.indices(name, length, length)
         if np.bincount(array, minlength=length).max(initial=1) > 1:
-            raise ModelFileError(f"array {self._prefix + name!r} has a number twice")
+            raise ModelFileError(f"array {self._prefix + name!r} has a repeated number")
         return array
 
     def starts(self, name: str, n_parts: int | None, total: int) -> npt.NDArray[np.int64]:
-        """Take the lengths of parts that make up ``total`` together; return where each begins, and the end."""
+        """Take the lengths of parts that sum to ``total``; return the start of each, and the end."""
         lengths = self.array(name, np.int64, n_parts)
         # Bounded one by one first: a sum may come round to the right number.
         if lengths.size and not (lengths.min() >= 0 and lengths.max() <= total):
             raise ModelFileError(f"array {self._prefix + name!r} has lengths outside of 0..{total}")
         if int(lengths.sum()) != total:
-            raise ModelFileError(
-                f"array {self._prefix + name!r} has lengths that add up to another number than {total}"
-            )
+            raise ModelFileError(f"array {self._prefix + name!r} has lengths that do not add up to {total}")
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
 
     def fact(self, name: str) -> Any:
-        """Take a fact whatever it is."""
+        """Take any fact."""
         full = self._prefix + name
         if full not in self._facts:
             raise ModelFileError(f"{full!r} is missing")
@@ -141,21 +139,21 @@ class Input:
         return value
 
     def boolean(self, name: str) -> bool:
-        """Take a truth value."""
+        """Take a Boolean."""
         value = self.fact(name)
         if not isinstance(value, bool):
             raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected true or false")
         return value
 
     def integer(self, name: str, low: int, high: int) -> int:
-        """Take a whole number in ``low .. high``."""
+        """Take an integer in ``low .. high``."""
         value = self.fact(name)
         if type(value) is not int or not low <= value <= high:
             raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected a number from {low} to {high}")
         return value
 
     def number(self, name: str, low: float = -math.inf, *, stays_whole: bool = False) -> float:
-        """Take a finite number of at least ``low``, as a float unless a whole one is to stay whole."""
+        """Take a finite number of at least ``low``, as a float unless integers are to stay integers."""
         value = self.fact(name)
         # Numbers beyond the range of floats cannot be asked whether they are finite.
         if type(value) not in (int, float) or not abs(value) <= LARGEST_NUMBER or value < low:
@@ -163,7 +161,7 @@ class Input:
         return value if stays_whole and abs(value) < LARGEST_WHOLE else float(value)
 
     def finish(self) -> None:
-        """Refuse unknown entries."""
+        """Raise an error for unknown entries."""
         left = sorted([*self._arrays, *self._facts])
         if left:
             raise ModelFileError(f"it holds more than the model: {', '.join(left[:5])!r:.200}")

@@ -1,8 +1,8 @@
-"""What a conditional probability tree needs to learn on: in which order its nodes and labels came, and its regressors.
+"""The state of a conditional probability tree that continued learning needs.
 
-The nodes of a growing tree are numbered as they came. The class tree says how they hang together, so their numbers are
-all that is stored. The regressors are stored as columns, weights and squared gradients of each node; the
-hash tables that they live in are made anew when learning goes on.
+The nodes of a growing tree are numbered in the order of creation. The class tree has their structure, so only their
+numbers are stored. The regressors are stored as columns, weights and squared gradients of each node; their hash tables
+are rebuilt when learning continues.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class LearningState:
 
 
 def put_state(out: Output, state: LearningState) -> None:
-    """Store what learning on needs."""
+    """Store the state."""
     _, number = state.stream_tree.class_tree(state.class_of_label)
     regressors, stored = state.regressors, state.regressors.stored(len(number))
     out.array("number", number)
@@ -43,7 +43,7 @@ def put_state(out: Output, state: LearningState) -> None:
 
 
 def take_state(source: Input, tree: ClassTree, n_features: int) -> LearningState:
-    """Return what learning on needs, for a tree that has been checked."""
+    """Return the state, for a tree that has been checked."""
     number = source.permutation("number", tree.n_nodes)
     if number[0] != 0:
         raise ModelFileError("the root of its growing tree is not the node that came first")

@@ -1,7 +1,7 @@
-"""Trees with machines at their nodes, and what ranks the classes at their ends.
+"""Trees with machines at their nodes, and the ranking of their classes.
 
-Compiled loops index these arrays without checks. What can be computed from something else, such as where the cells of a
-machine begin, is not in the file; what is there is checked here, once, before anything is computed with it.
+Compiled loops index these arrays without checks. Whatever can be computed, such as where the cells of a machine begin,
+is not in the file; the rest is checked here, once, before it is used.
 """
 
 import numpy as np
@@ -72,10 +72,10 @@ def put_support(out: Output, model: KernelTree) -> None:
 
 
 def take_tree_model(source: Input, trees: Trees, n_features: int, kernel: str, n_deciding: int = 0) -> TreeModel:
-    """Return the machines of the nodes of these trees, and so many deciding ones where there is a kernel."""
+    """Return the machines of the nodes of these trees and, with a kernel, so many deciding ones."""
     kind = source.choice("kind", ["linear", "kernel", "probabilities"])
     if (kind == "kernel") == (kernel == "linear"):
-        raise ModelFileError(f"its machines are of kind {kind!r}, which is not what kernel={kernel!r} has")
+        raise ModelFileError(f"its machines are of kind {kind!r}, which does not match kernel={kernel!r}")
     n_nodes = sum(tree.n_nodes for tree in trees)
     if kind == "probabilities":
         return take_probability_tree(source, trees, n_features)
@@ -101,7 +101,7 @@ def take_probability_tree(source: Input, trees: Trees, n_features: int) -> Proba
     """Return a tree of regressors."""
     weights = source.array("weights", np.float64, None)
     if len(trees) != 1:
-        raise ModelFileError("a tree of regressors stands alone")
+        raise ModelFileError("it has several trees of regressors")
     start = source.starts("n_weights", trees[0].n_nodes, len(weights))
     columns = source.indices("columns", n_features, len(weights))
     return ProbabilityTree(trees[0], n_features, start, columns, weights, source.finite("intercepts", len(start) - 1))
@@ -116,14 +116,14 @@ def put_table(out: Output, table: WeightTable) -> None:
 def take_table(source: Input, n_machines: int, n_features: int) -> WeightTable:
     """Return the weights of linear machines.
 
-    The cells are not looked at: they are most of the file. Whatever columns and weights they hold, compiled loops
-    stay within the cells of the machine and within the row.
+    The cells, which are most of the file, are not checked. Whatever they contain, compiled loops stay within the cells
+    of the machine and within the row.
     """
     n_weights = source.array("n_weights", np.int64, n_machines)
     if n_weights.size and not (n_weights.min() >= -1 and n_weights.max() <= n_features):
         raise ModelFileError(f"its machines have numbers of weights outside of -1..{n_features}")
     if n_machines * 4 * (n_features + 1) > np.iinfo(np.int64).max:
-        raise ModelFileError(f"{n_machines} machines over {n_features} features are more than can be counted")
+        raise ModelFileError(f"{n_machines} machines over {n_features} features are too many")
     start = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(n_cells(n_weights, n_features))])
     cells = source.array("cells", np.uint32, int(start[-1]))
     scale, intercept = source.finite("scale", n_machines), source.finite("intercept", n_machines)
@@ -131,7 +131,7 @@ def take_table(source: Input, n_machines: int, n_features: int) -> WeightTable:
 
 
 def put_ranker(out: Output, ranker: Ranker) -> None:
-    """Store how classes are ranked; a beam as wide as the classes are many is as wide as it gets."""
+    """Store how classes are ranked; the beam is at most as wide as the number of classes."""
     decider = ranker.decider
     out.fact("width", min(int(ranker.width), ranker.n_classes))
     out.fact("gap", float(ranker.gap))
@@ -147,7 +147,7 @@ def put_ranker(out: Output, ranker: Ranker) -> None:
 
 
 def take_decider(source: Input, n_classes: int, n_features: int, kernel: str) -> tuple[Decider, int]:
-    """Return what decides between finalists, and the number of its machines."""
+    """Return the decider, and the number of its machines."""
     kind, n_machines = source.choice("kind", KINDS), 0
     slope, path_weight = source.number("slope"), source.number("path_weight")
     pairs: dict[str, npt.NDArray[np.int64]] = {}
@@ -168,7 +168,7 @@ def take_decider(source: Input, n_classes: int, n_features: int, kernel: str) ->
 
 
 def take_ranker(source: Input, model: LinearTree | KernelTree, decider: Decider) -> Ranker:
-    """Return what ranks the classes at the ends of a tree."""
+    """Return the ranker of the classes of a tree."""
     if model.sigmoids is None:
         raise ModelFileError("its classes are ranked by sigmoids that it does not have")
     n_classes, gap = model.trees[0].n_classes, source.number("gap", 0.0)

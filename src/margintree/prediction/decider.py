@@ -1,4 +1,4 @@
-"""Who decides between the finalists of a walk: their paths, machines between pairs of them, or one per class."""
+"""What decides between the finalists of a walk: their paths, machines between pairs of them, or one per class."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,11 +28,11 @@ class Decider:
     ----------
     kind : {"paths", "pairs", "rest"}
     table : WeightTable or None
-        The machines of the linear kernel; those of other kernels lie behind the nodes of their ``KernelTree``.
+        The machines of the linear kernel; those of other kernels follow the nodes of their ``KernelTree``.
     slope : float, default=1.0
         Factor of the scores, which makes their softmax a probability.
     path_weight : float, default=0.0
-        Weight of the path score beside the machine of a class ("rest").
+        Weight of the path score added to the machine of a class ("rest").
     pair_start, pair_other : ndarray
         Class a has machines with the larger classes ``pair_other[pair_start[a]:pair_start[a + 1]]`` ("pairs").
     """

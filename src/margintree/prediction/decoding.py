@@ -2,7 +2,7 @@
 
 M is the code, one row per class and one column per machine, with entries -1, 0 and +1; f_j are the values of the
 machines on a row of data and x_j their signs. The rules are those of Escalera, Pujol and Radeva, On the Decoding
-Process in Ternary Error-Correcting Output Codes, 2010. The class at the least distance is predicted.
+Process in Ternary Error-Correcting Output Codes, 2010. The class at the smallest distance is predicted.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ LARGEST_CERTAINTY = 300.0
 
 
 def hamming(values: Array, code: Code) -> Array:
-    """Return sum_j (1 - x_j M_kj) / 2; a 0 in the code, or a machine without an opinion, counts one half.
+    """Return sum_j (1 - x_j M_kj) / 2; a 0 in the code, or a value of 0, counts one half.
 
     Examples
     --------

@@ -32,21 +32,21 @@ class FlatInstancePredictor(RowPredictor):
     def by_largest_value(
         cls, machines: MachineSet, classes: npt.NDArray[Any], n_features: int
     ) -> "FlatInstancePredictor":
-        """Return the predictor of machines that stand for the classes; one alone says which of two it is."""
+        """Return the predictor of one machine per class; a single machine distinguishes two classes."""
         return cls._of(machines, classes, n_features, compiled.flat.largest, ())
 
     @classmethod
     def by_votes(
         cls, machines: MachineSet, classes: npt.NDArray[Any], n_features: int, pairs: Index
     ) -> "FlatInstancePredictor":
-        """Return the predictor of 1vs1; machine m votes for one of the classes ``pairs[m]``."""
+        """Return the one-vs-one predictor; machine m votes for one of the classes ``pairs[m]``."""
         return cls._of(machines, classes, n_features, compiled.flat.most_votes, (read_only(pairs), len(classes)))
 
     @classmethod
     def by_elimination(
         cls, machines: MachineSet, classes: npt.NDArray[Any], n_features: int, order: Index, machine_of: Index
     ) -> "FlatInstancePredictor":
-        """Return the predictor of a decision graph, which evaluates only the machines on its way."""
+        """Return the predictor of a decision graph, which evaluates only the machines on its path."""
         rule = (read_only(order), read_only(machine_of))
         return cls._of(machines, classes, n_features, compiled.flat.last_left, rule, asks_all=False)
 
@@ -90,7 +90,7 @@ def _nearest_row_of_code(row: Any, width: int, machines: Any, code: Code, weight
 
 
 def _linear_arrays(machines: LinearMachines, asks_all: bool) -> tuple[Any, ...]:
-    """Return what ``margintree.compiled.flat`` reads: by features if all machines are asked, else one by one."""
+    """Return the table for ``margintree.compiled.flat``: by features if all machines are evaluated, else one by one."""
     weights, n_machines = machines.weights, len(machines.intercepts)
     # By features there is a place for each of them.
     if not asks_all or machines.has_empty_features:

@@ -24,7 +24,7 @@ class FlatRanking:
 
     @classmethod
     def of(cls, table: WeightTable, temperature: float) -> "FlatRanking":
-        """Lay the machines out side by side, or leave them one by one where nearly all features have no weight."""
+        """Lay out the machines side by side, or one by one if nearly all features have no weight."""
         by_feature, plain = table.by_feature(), (read_only(table.scale), read_only(table.intercept), len(table.scale))
         machines = (table.arrays if by_feature is None else by_feature, *plain)
         return cls(table.n_features, len(table.scale), machines, float(temperature))

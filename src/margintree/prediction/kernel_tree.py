@@ -22,13 +22,13 @@ BLOCK_ENTRIES = 2**23
 
 @dataclass(frozen=True, eq=False)
 class KernelTree:
-    """Coefficients of all machines behind each other; machine i has ``start[i]:start[i + 1]`` of them.
+    """Coefficients of all machines, concatenated; machine i has ``start[i]:start[i + 1]`` of them.
 
     The machines of the nodes come first, those of leaves being empty, then deciding ones, if any.
 
     ``support`` numbers the rows of ``vectors``. For a precomputed kernel ``vectors`` is None and
-    ``support`` numbers the columns of the matrix that is given to predict. Several trees over the same classes have
-    their nodes behind each other.
+    ``support`` numbers the columns of the matrix that is given to predict. The nodes of several trees over the same
+    classes are concatenated.
     """
 
     trees: tuple[ClassTree, ...]
@@ -54,9 +54,9 @@ class KernelTree:
         X: Any,
         original_row: npt.NDArray[np.int64],
     ) -> "KernelTree":
-        """Lay the classifiers of the internal nodes, given in preorder, out flat.
+        """Lay out the classifiers of the internal nodes, given in preorder, as flat arrays.
 
-        ``original_row`` tells where each row of the sorted training set stood in the user's data.
+        ``original_row`` is the position of each row of the sorted training set in the user's data.
         """
         return cls.of_trees([(tree, classifiers)], function, X, original_row)
 
@@ -99,7 +99,7 @@ class KernelTree:
     def leaves(self, X: Any, n_threads: int = 1) -> npt.NDArray[np.int32]:
         """Return the leaf of the first tree that each row reaches by the greedy walk.
 
-        Only support vectors on a row's path cost kernel values, and each of them one.
+        A kernel value is computed once for each support vector on a row's path, and for no other.
         """
         leaf = np.zeros(X.shape[0], dtype=np.int32)
         height = max(1, BLOCK_ENTRIES // max(1, len(np.unique(self.support))))
@@ -147,7 +147,7 @@ class KernelTree:
 
     @cached_property
     def _columns(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The support vectors in use, and where among them each coefficient has its own."""
+        """The support vectors in use, and the position of each coefficient's support vector among them."""
         used, place = np.unique(self.support, return_inverse=True)
         return used, place
 
@@ -170,7 +170,7 @@ class KernelTree:
 
     @cached_property
     def one_row_forest(self) -> tuple[Any, ...] | None:
-        """A forest that evaluates the kernel for one dense row, where that can be compiled; else None."""
+        """A forest that evaluates the kernel for one dense row, if the kernel is compiled; else None."""
         table = kernel_table(self.function, self.vectors, self.start, self.support, self.coefficients)
         if table is None:
             return None

@@ -46,7 +46,7 @@ class LinearTree:
     def from_classifiers(
         cls, tree: ClassTree, classifiers: Sequence[NodeClassifier], n_features: int, *, prune: float = 0.0
     ) -> "LinearTree":
-        """Lay the classifiers of the internal nodes, given in preorder, out flat."""
+        """Lay out the classifiers of the internal nodes, given in preorder, as flat arrays."""
         return cls.of_trees([(tree, classifiers)], n_features, prune=prune)
 
     @classmethod
@@ -72,7 +72,7 @@ class LinearTree:
 
     @cached_property
     def forest(self) -> tuple[Any, ...]:
-        """What the compiled loops read; see ``margintree.compiled.walk``."""
+        """The tuple that compiled loops read; see ``margintree.compiled.walk``."""
         return flat_forest(self.trees, self.table.arrays, self.table.scale, self.table.intercept, self.sigmoids)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class LinearTree:
 def flat_forest(
     trees: Sequence[ClassTree], table: Any, scale: Array, intercept: Array, sigmoids: Sigmoids | None
 ) -> tuple[Any, ...]:
-    """Return the arrays of several trees behind each other."""
+    """Return the concatenated arrays of several trees."""
     roots = np.concatenate([[0], np.cumsum([tree.n_nodes for tree in trees])])
     left: list[npt.NDArray[np.int64]] = []
     right: list[npt.NDArray[np.int64]] = []

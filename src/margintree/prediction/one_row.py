@@ -20,10 +20,10 @@ LARGEST_LOGARITHM = 600.0
 
 @dataclass(frozen=True, eq=False)
 class PolynomialGuard:
-    """Finds the rows for which a polynomial kernel is not finite, which compiled code does not look at.
+    """Finds the rows for which a polynomial kernel is not finite, which compiled code does not check.
 
-    Nearly all rows are too small for that, which their largest value alone tells. Others have their kernel values
-    computed as for a batch, which refuses them with a reason.
+    Nearly all rows are too small for that, as their largest value shows. For others, the kernel values are computed as
+    for a batch, which raises an error that says why.
     """
 
     function: KernelFunction
@@ -54,15 +54,15 @@ class PolynomialGuard:
 class RowReader:
     """Reads a row given as dense ``x``, or as ascending columns ``x`` and their ``values``.
 
-    The compiled code checks what the arrays hold, on its way through them; here are only their types and shapes.
+    The compiled code checks the content of the arrays; only their types and shapes are checked here.
 
     Parameters
     ----------
     n_features : int
     is_linear : bool
-        Whether the compiled code reads sparse rows; for others they are spread out.
+        Whether the compiled code reads sparse rows; otherwise they are converted to dense ones.
     decisions : callable or None
-        For kernels that are no compiled code: the values of all machines, which then stand for the row.
+        For kernels that are not compiled: the values of all machines, which then replace the row.
     wants_sparse : bool
         Whether ``decisions`` takes sparse matrices.
     guard : PolynomialGuard or None
@@ -107,7 +107,7 @@ class RowReader:
                 "impute or drop values that are NaN or infinite."
             )
         return ValueError(
-            f"A sparse row is given by two arrays of one length: ascending columns from 0 to {self.n_features - 1}, "
+            f"A sparse row is given by two arrays of equal length: ascending columns from 0 to {self.n_features - 1}, "
             f"and finite values. Got shapes {np.shape(x)} and {np.shape(values)}, columns of type "
             f"{np.asarray(x).dtype}. Sort the columns, add up values of equal ones, and drop columns that the model "
             "does not know."
@@ -138,8 +138,8 @@ class RowPredictor:
     """Classifies one row at a time; read-only, so threads may share it.
 
     A row is given dense, ``predict(x)``, or sparse, ``predict(indices, values)`` with ascending columns. The labels
-    are those of the estimator's ``predict``. Only what memory safety needs is checked: the width of a dense row,
-    the columns of a sparse one, and that values are finite.
+    are those of the estimator's ``predict``. Only the width of a dense row, the columns of a sparse one, and that
+    values are finite are checked.
     """
 
     classes: npt.NDArray[Any]

@@ -18,7 +18,7 @@ from margintree.solvers.solution import Array
 class ProbabilityTree:
     """A linear tree whose node values are v = 1/2 - f(x), with f(x) the probability of the right side.
 
-    Weights of all nodes lie behind each other; node i has ``start[i]:start[i + 1]`` of them.
+    Weights of all nodes are concatenated; node i has ``start[i]:start[i + 1]`` of them.
     """
 
     tree: ClassTree
@@ -52,7 +52,7 @@ class ProbabilityTree:
         return result
 
     def most_probable(self, X: Matrix) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
-        """Return the leaf with the largest probability, and how many nodes each row evaluated to know that."""
+        """Return the leaf with the largest probability, and the number of nodes evaluated for each row."""
         leaf = np.empty(X.shape[0], dtype=np.int32)
         n_evaluations = np.empty(X.shape[0], dtype=np.int64)
         for rows in self._parts(X, self.tree.max_depth + 2):

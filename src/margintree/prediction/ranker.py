@@ -36,7 +36,7 @@ class Forest(Protocol):
 class Ranker:
     """Nominates finalists by beam or along all paths (``width`` 0), and lets a decider rank them.
 
-    Where all classes are finalists of linear machines beside which paths have no weight, no path is followed.
+    If all classes are finalists of linear machines and paths have no weight, no path is followed.
     """
 
     tree: Forest
@@ -105,7 +105,7 @@ class Ranker:
 
 
 def path_candidates(tree: Forest, X: Any, width: int, gap: float, size: int) -> tuple[Labels, Array]:
-    """Return the best ``size`` classes of each row by path score, and these scores; -1 fills what is missing."""
+    """Return the best ``size`` classes of each row by path score, and these scores, padded with -1."""
     classes, scores = np.empty((X.shape[0], size), dtype=np.int64), np.empty((X.shape[0], size))
     for first, last, rows, forest in tree.blocks(X):
         n_classes = tree.trees[0].n_classes

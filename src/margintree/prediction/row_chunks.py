@@ -13,7 +13,7 @@ LEAST_ROWS = 256
 def in_chunks(work: Callable[[int, int], Any], n_rows: int, n_threads: int) -> None:
     """Call ``work(first, last)`` for chunks that cover all rows; compiled loops release the GIL.
 
-    Every row is worked on by itself, so the result does not depend on the chunks.
+    Every row is processed independently, so the result does not depend on the chunks.
     """
     n_chunks = min(n_threads, max(1, n_rows // LEAST_ROWS))
     if n_chunks == 1:

@@ -54,7 +54,7 @@ class SingleInstancePredictor(RowPredictor):
     def predict_top_k(
         self, x: Any, values: Any = None, *, k: int | None = None
     ) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
-        """Return the k (by default five) most probable labels of one row and their probabilities, the best first."""
+        """Return the k (by default 5) most probable labels of one row and their probabilities, the best first."""
         k = checked_k(k, len(self.classes))
         best, scores = self._fitted_ranking().best(self._reader.read(x, values), k)
         if best[0] < 0:

@@ -23,7 +23,7 @@ TINY, HUGE = 1e-20, 1e20
 
 @dataclass(frozen=True, eq=False)
 class WeightTable:
-    """Cells of all machines behind each other; see ``margintree.compiled.tables``.
+    """Cells of all machines, concatenated; see ``margintree.compiled.tables``.
 
     Weights are stored relative to the largest of their machine, which ``scale`` keeps in double precision, so that
     single precision holds them whatever their size.
@@ -42,8 +42,8 @@ class WeightTable:
     ) -> "WeightTable":
         """Lay out the given machines; None leaves an empty place.
 
-        ``prune`` drops the smallest weights of a machine as long as their length stays within this part of that of
-        all its weights, so that no decision value moves by more than ``prune * |w| |x|``.
+        ``prune`` drops the smallest weights of a machine as long as their norm is at most this fraction of that of all
+        weights, so that no decision value changes by more than ``prune * |w| |x|``.
         """
         kept = [_kept_weights(c, prune, n_features) if c is not None else _NOTHING for c in classifiers]
         lengths = np.array([len(columns) for columns, _ in kept], dtype=np.int64)
@@ -67,7 +67,7 @@ class WeightTable:
 
     @classmethod
     def joined(cls, tables: "Iterable[WeightTable]", n_features: int) -> "WeightTable":
-        """Return the machines of several tables in one, taking each table as it comes."""
+        """Return the machines of several tables in one, consuming an iterable of tables."""
         n_weights, lengths = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
         cells, scale, intercept = np.empty(0, dtype=np.uint32), np.empty(0), np.empty(0)
         for table in tables:
@@ -92,7 +92,7 @@ class WeightTable:
 
     @property
     def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """What the compiled loops read."""
+        """The tuple that compiled loops read."""
         start, n_weights, keys, values = self.start, self.n_weights, self.cells, self.cells.view(np.float32)
         return read_only(start), read_only(n_weights), read_only(keys), read_only(values)
 
@@ -112,7 +112,7 @@ class WeightTable:
     def by_feature(self) -> tuple[npt.NDArray[np.generic], ...] | None:
         """Return the table that ``margintree.compiled.flat`` reads, with the weights of a feature side by side.
 
-        None where most features have no weight: such a table has a place for each.
+        None if most features have no weight, because such a table has an entry for each.
         """
         n_machines = len(self.scale)
         n_weights = int(np.where(self.n_weights == DENSE, self.n_features, self.n_weights).sum())
@@ -151,7 +151,7 @@ def n_cells(n_weights: npt.NDArray[np.int64], n_features: int) -> npt.NDArray[np
 
 
 def compact(classifier: LinearClassifier, prune: float, n_features: int) -> LinearClassifier:
-    """Return a machine as the table will keep it, in half the memory: pruned, and in single precision."""
+    """Return a machine as it is stored in the table, in half the memory: pruned, and in single precision."""
     columns, weights = _kept_weights(classifier, prune, n_features)
     scale = np.abs(weights).max(initial=0.0)
     if not TINY < scale < HUGE:

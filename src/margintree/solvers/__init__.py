@@ -1,1 +1,1 @@
-"""Solvers: a stated problem in, its solution and a convergence record out."""
+"""Solvers: each takes a stated problem and returns its solution with a convergence record."""

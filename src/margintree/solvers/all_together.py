@@ -55,9 +55,9 @@ class AllTogetherSolution(DualSolution):
 def solve_all_together(rows: LinearRows, loss: MulticlassLoss, *, tol: float, max_iter: int) -> AllTogetherSolution:
     """Solve for the weights of all classes of ``rows`` to a relative duality gap of ``tol``.
 
-    A small problem is carried to machine precision, whatever ``max_iter``, so that its weights depend neither on the
-    order of the rows nor on whether a row occurs twice or has weight 2. Memory for rows x classes coefficients
-    is taken.
+    A small problem is solved to machine precision, whatever ``max_iter``, so that its weights depend neither on the
+    order of the rows nor on whether a row occurs twice or has weight 2. This needs memory for rows x classes
+    coefficients.
     """
     n_rows, n_columns = rows.features.shape
     arrays = layout(rows.features)

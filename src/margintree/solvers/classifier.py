@@ -1,4 +1,4 @@
-"""The binary classifier at one node, as training leaves it."""
+"""The trained binary classifier of one node."""
 
 from dataclasses import dataclass
 
@@ -21,10 +21,9 @@ class LinearClassifier:
 class KernelClassifier:
     """Coefficients a_j t_j of the support vectors, by training row; a positive value means left.
 
-    The machines' own intercept is part of the kernel. ``constant`` is for a node that has but one answer.
+    The machines' own intercept is part of the kernel. ``constant`` is for a node that always gives the same answer.
 
-    While a model is trained, ``left_out`` may have the decision values of the rows ``trained_on``, each by the machine
-    that is trained without it.
+    During training, ``left_out`` may hold the leave-one-out decision values of the rows ``trained_on``.
     """
 
     row_index: npt.NDArray[np.int64]

@@ -1,6 +1,6 @@
 """All machines of a tree at once: the tree loss of Bengio, Weston and Grangier, with one slack per row.
 
-A row is lost as soon as one node on its path sends it the wrong way, so the node that does worst counts:
+A row is misclassified as soon as one node on its path sends it the wrong way, so the worst node counts:
 
     min_w  1/2 sum_v |w_v|^2 + 1/2 sum_j max(0, max_{v on path(j)} (1 - t_jv w_v'x_j))^2 / r_j
 
@@ -33,7 +33,7 @@ JOINT_NEWTON_ITERATIONS = 300
 
 @dataclass(frozen=True, eq=False)
 class JointSolution(DualSolution):
-    """The machines of all internal nodes, in preorder, with the record of their common training.
+    """The machines of all internal nodes, in preorder, with the record of their joint training.
 
     ``alpha`` holds the dual variables row by row, along the path from the root, and ``decision`` the value
     min_v t_jv f_v(x_j) of each row: below zero where the walk misses the row's class.
@@ -85,9 +85,9 @@ def train_jointly(
 ) -> JointSolution:
     """Train the machines of all internal nodes as one problem, to a relative duality gap of ``tol``.
 
-    Where the weights of all nodes are few, Newton's method takes over from block descent, and carries small problems to
-    machine precision: their machines then depend neither on the order of the rows nor on whether a row occurs
-    twice or has weight 2.
+    If there are few weights in all, Newton's method takes over from block descent, and solves small problems to machine
+    precision: their machines then depend neither on the order of the rows nor on whether a row occurs twice or has
+    weight 2.
     """
     rows = training_set.node_rows(np.arange(training_set.n_classes), seed)
     assert isinstance(rows, LinearRows)
@@ -146,7 +146,7 @@ def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter:
 
 
 def _finish(rows: LinearRows, paths: Paths, trained: _Trained, tol: float) -> _Trained:
-    """Bring the gap to ``tol`` by Newton's method, or keep what was trained if that does no better."""
+    """Reduce the gap to ``tol`` by Newton's method, or keep the earlier solution if that is no better."""
     if trained.primal - trained.dual <= tol * trained.primal:
         return trained
     n_classes, n_nodes = len(paths.start) - 1, len(trained.weights)

@@ -1,6 +1,6 @@
-"""Newton's method for all machines of a tree with one slack per row, where features and classes are few.
+"""Newton's method for all machines of a tree with one slack per row, for few features and classes.
 
-The loss max_v (1 - m_v)^2 has a kink where two nodes do equally badly, and most rows with a slack end there. So the
+The loss max_v (1 - m_v)^2 has a kink where two nodes are equally bad, and most rows with a slack end up there. So the
 dual is solved by proximal steps: holding the dual variables a near a centre makes the primal smooth,
 
     min_w  1/2 sum_v |w_v|^2
@@ -106,7 +106,7 @@ def newton(rows: TreeRows, weights: Array, alpha: Array, tol: float, max_iter: i
 
 
 def _step(rows: TreeRows, point: Point, share: float, centre: Array) -> tuple[Point, bool]:
-    """Take one Newton step; tell whether it ends the round. A step that is lost in rounding is not taken."""
+    """Take one Newton step and return whether it ends the round. A step that is lost in rounding is not taken."""
     try:
         factor = cho_factor(_hessian(rows, point.alpha > 0.0, share), overwrite_a=True, check_finite=False)
     except LinAlgError:

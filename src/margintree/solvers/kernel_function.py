@@ -14,7 +14,7 @@ from margintree.solvers.used_columns import over_used_columns
 Kernel = str | Callable[[Any, Any], Any]
 NOT_FINITE = (
     "The kernel returned values that are not finite. Scale the features, or lower gamma, degree or coef0; "
-    "a degree that is no whole number also needs gamma x'y + coef0 >= 0."
+    "a degree that is not an integer also needs gamma x'y + coef0 >= 0."
 )
 # Up to this size, single precision errs by some millionths.
 SMALL_EXPONENT = 16.0
@@ -63,7 +63,7 @@ class KernelFunction:
         return self.finish(values)
 
     def finish(self, values: Any) -> Any:
-        """Add the intercept's 1 in place and refuse values that no kernel has."""
+        """Add the intercept's 1 in place and raise an error for values that are not finite."""
         # One sum is finite unless a value is not, or the values are absurdly large; no second array is needed.
         if not np.isfinite(values.sum()) and not np.isfinite(values).all():
             raise ValueError(NOT_FINITE)

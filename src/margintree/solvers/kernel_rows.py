@@ -1,9 +1,9 @@
 """Nodes with a kernel: coordinate descent on the dual, reading kernel rows.
 
 Rows are read from the matrix over all training rows, or from one of the node's own, where these fit into the cache.
-Where they do not, a bounded number of rows is held; the compiled sweep stops at a row that is missing, the row is
-computed together with those that the sweep will ask for next, and the sweep goes on where it stopped. Rows used since
-the last round of evictions are spared (second chance).
+Otherwise a bounded number of rows is cached; the compiled sweep stops at a missing row, the row is computed together
+with those that the sweep needs next, and the sweep resumes where it stopped. Rows used since the last round of
+evictions are kept (second chance).
 """
 
 import numpy as np
@@ -109,7 +109,7 @@ class KernelRows(NodeRows):
         return SVMSolution(alpha, decision, primal, dual, float(alpha @ signed), n_iter, labelling)
 
     def polish(self, solution: SVMSolution) -> SVMSolution:
-        """Solve the linear system of the support vectors until their set is that of the solution.
+        """Solve the linear system of the support vectors until their set no longer changes.
 
         On the rows with z_j f(x_j) < 1 the optimum has z_j f(x_j) + r_j a_j = 1, and a_j = 0 elsewhere
         (Chapelle 2007, Training a support vector machine in the primal).
@@ -136,7 +136,7 @@ class KernelRows(NodeRows):
         return solution
 
     def machine(self, labelling: Array, *, tol: float, max_iter: int, start: SVMSolution | None = None) -> SVMSolution:
-        """Return the solution from which a classifier is made: a rough one is polished, if that succeeds."""
+        """Return the solution for the final classifier: a rough one is polished, if that succeeds."""
         rough = self.solve(labelling, tol=max(tol, ROUGH_TOL), max_iter=max_iter, start=start)
         polished = self.polish(rough)
         if polished.duality_gap <= tol:
@@ -146,12 +146,13 @@ class KernelRows(NodeRows):
     def leave_one_out(self, solution: SVMSolution, units: npt.NDArray[np.int64]) -> Array:
         """Return the decision value of each row by the machine that is trained without it.
 
-        ``units`` says for how many rows each of them stands; one is left out. With t_j = +-1 and signed dual variables
-        b_j = t_j a_j, the support vectors satisfy (K + R) b = t. As long as the others stay what they are, the machine
-        without support vector j has the value t_j - b_j / m_jj there, with m_jj on the diagonal of (K + R)^-1: 1 / m_jj
+        ``units`` is the number of rows that each of them represents; one is left out. With t_j = +-1 and signed dual
+        variables b_j = t_j a_j, the support vectors satisfy (K + R) b = t. As long as the others stay what they are,
+        the machine without support vector j has the value t_j - b_j / m_jj there, with m_jj on the diagonal of (K +
+        R)^-1: 1 / m_jj
         - r_j is the squared distance of phi(x_j) from their span (Vapnik and Chapelle 2000, Bounds on error expectation
-        for support vector machines). With n units r_j becomes r_j n / (n - 1) instead. A row that is no support vector
-        changes nothing. Many support vectors are dealt into several systems.
+        for support vector machines). With n units r_j becomes r_j n / (n - 1) instead. A row that is not a support
+        vector changes nothing. Many support vectors are divided into several systems.
         """
         decision = solution.decision.copy()
         support = np.flatnonzero(solution.alpha)
@@ -256,7 +257,7 @@ class KernelRows(NodeRows):
             first = missing
 
     def _fetch(self, wanted: npt.NDArray[np.int64]) -> None:
-        """Compute the first few rows of ``wanted`` that are not held."""
+        """Compute the first few rows of ``wanted`` that are not cached."""
         give_up_if_abandoned()
         rows = wanted[self._slot[wanted] < 0][:FETCH]
         fresh = self.source.block(self.row_index[rows], self.row_index)

@@ -40,7 +40,7 @@ class KernelSource:
     tol : float, default=0.0
         Relative duality gap of the machines that are trained with these values.
     hold_all : bool, default=True
-        Whether the matrix of all rows is worth its memory: where machines learn from all of them, or they are few.
+        Whether the matrix of all rows is worth its memory: if machines learn from all rows, or there are few.
 
     Attributes
     ----------
@@ -103,10 +103,10 @@ class KernelSource:
 
 
 class PairBlocks:
-    """Kernel values of the rows of two classes, which take the place of those of the last pair.
+    """Kernel values of the rows of two classes, which overwrite those of the previous pair.
 
-    Values within a class are computed once, as long as the cache has room for them: those between two classes are
-    wanted once in any case.
+    Values within a class are computed once, as long as the cache has room for them; those between two classes are
+    needed only once.
     """
 
     def __init__(self, source: KernelSource, class_start: Index) -> None:

@@ -1,8 +1,8 @@
-"""Nodes with explicit features: dual coordinate descent, with Newton's method as a finish.
+"""Nodes with explicit features: dual coordinate descent, finished by Newton's method.
 
-No kernel matrix exists here, but for the machines over many planes of a relaxation. A node keeps a copy of its own
-rows that has only the columns in use, so that the deep nodes of a sparse problem work on small arrays. The rows of a
-large dense problem stay where they are.
+There is no kernel matrix, except for the machines over many planes of a relaxation. A node keeps a copy of its own rows
+with only the columns in use, so that the deep nodes of a sparse problem work on small arrays. The rows of a large dense
+problem stay where they are.
 """
 
 import math
@@ -58,7 +58,7 @@ class SparseRows:
         return len(self.data)
 
     def toarray(self) -> Array:
-        """Return the rows dense."""
+        """Return the rows as a dense matrix."""
         return np.asarray(compiled.gather.dense(self.indptr, self.indices, self.data, self.shape[1]))
 
     def matrix(self) -> sp.csr_array:

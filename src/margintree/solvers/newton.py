@@ -1,9 +1,9 @@
 """Newton's method for the linear L2-loss SVM in the primal (Mangasarian 2002, Keerthi & DeCoste 2005).
 
-The objective 1/2 |w|^2 + 1/2 sum_j max(0, 1 - t_j w'x_j)^2 / r_j is piecewise quadratic, so Newton
-steps end at the exact minimum after a few changes of the set of rows with a positive slack. A step
-costs rows x features^2: with few features and a large C that is far less than the thousands of epochs
-that coordinate descent takes there, and it is used only then.
+The objective 1/2 |w|^2 + 1/2 sum_j max(0, 1 - t_j w'x_j)^2 / r_j is piecewise quadratic, so Newton steps reach the
+exact minimum after a few changes of the set of rows with a positive slack. A step costs rows x features^2: with few
+features and a large C that is far less than the thousands of epochs that coordinate descent takes there, and it is used
+only then.
 
 See docs/solvers/newton.md.
 """
@@ -21,7 +21,7 @@ MAX_HALVINGS = 30
 
 
 class Start(NamedTuple):
-    """Weights to start from, and a dual point that is known already."""
+    """Weights to start from, and a known dual point."""
 
     weights: Array
     alpha: Array | None = None
@@ -42,8 +42,8 @@ def newton(
     """Minimise from ``start``; return iterations, weights, alpha, decisions, primal and dual value.
 
     The dual point is a_j = max(0, 1 - t_j w'x_j) / r_j. Its weight vector is w minus the gradient of
-    the primal, which is at hand, so the duality gap costs nothing. A dual point that is known already is kept
-    where Newton's steps find none better. ``offset`` is added to every w'x_j.
+    the primal, which is available, so the duality gap costs nothing. A known dual point is kept unless Newton's steps
+    find a better one. ``offset`` is added to every w'x_j.
     """
     weights, best_dual = start.weights, start.dual
     best_alpha = np.zeros_like(signs) if start.alpha is None else start.alpha

@@ -19,9 +19,9 @@ Matrix: TypeAlias = Any
 def sample_of_classes(
     class_start: npt.NDArray[np.int64], n_rows: int, at_least: int = 1, *, from_front: bool = False
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return about so many rows, the same share of each class, and where each class starts then.
+    """Return about so many rows, the same share of each class, and where each class then starts.
 
-    They are spread over the rows of a class, or the first of it.
+    They are spread over the rows of a class, or are its first rows.
     """
     counts = np.diff(class_start)
     kept = np.minimum(counts, np.maximum(at_least, counts * (n_rows / class_start[-1])).astype(np.int64))
@@ -41,7 +41,7 @@ class NodeRows(ABC):
         The rows of class k are ``class_start[k] : class_start[k + 1]``.
     ridge : ndarray of shape (n_rows,)
     seed : int
-        Steers the order of coordinate descent.
+        Controls the order of coordinate descent.
     """
 
     # A search for a labelling looks at no more rows than about this; the machine of the node learns from all.
@@ -87,7 +87,7 @@ class NodeRows(ABC):
         """Return some of the rows, sorted by class."""
 
     def sampled(self) -> Self:
-        """Return rows for a search: these, or where they are many the same share of each class, at least one row."""
+        """Return rows for a search: these or, if there are many, the same share of each class, at least one row."""
         if self.n_rows <= self.SEARCHED_ROWS:
             return self
         return self.part(*sample_of_classes(self.class_start, self.SEARCHED_ROWS))
@@ -106,12 +106,12 @@ class NodeRows(ABC):
     def polish(self, solution: SVMSolution) -> SVMSolution:
         """Refine a solution to machine precision if that is cheap, else return it unchanged.
 
-        A small node's machine then depends neither on the order of its rows nor on whether a row stands
-        there twice or has weight 2.
+        A small node's machine then depends neither on the order of its rows nor on whether a row occurs twice or has
+        weight 2.
         """
 
     def machine(self, labelling: Array, *, tol: float, max_iter: int, start: SVMSolution | None = None) -> SVMSolution:
-        """Return the solution from which a classifier is made."""
+        """Return the solution for the final classifier."""
         return self.polish(self.solve(labelling, tol=tol, max_iter=max_iter, start=start))
 
     @abstractmethod

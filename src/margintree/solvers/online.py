@@ -1,8 +1,8 @@
 """Linear regressors that learn from one row at a time, one per node of a growing tree.
 
 The output of a node is f(x) = clip(1/2 + w'x, 0, 1). The step and the layout of the weights are described in
-``margintree.compiled.stream``; this module owns the arrays, lets them grow, and turns the regressors into
-weights over the features as they are.
+``margintree.compiled.stream``; this module owns the arrays, lets them grow, and turns the regressors into weights over
+unscaled features.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ FIRST_ENTRIES = 2**12
 
 @dataclass(frozen=True, eq=False)
 class StoredRegressors:
-    """Regressors without the room to learn in: node i has ``start[i]:start[i + 1]`` of the columns, which ascend.
+    """Regressors without spare capacity: node i has ``start[i]:start[i + 1]`` of the columns, which ascend.
 
     ``state`` has the weight and the sum of squared gradients of each column, ``scale`` and ``totals`` are those of
     ``margintree.compiled.stream``.
@@ -59,7 +59,7 @@ class OnlineRegressors:
 
     @classmethod
     def from_stored(cls, stored: StoredRegressors, *, learning_rate: float, fit_intercept: bool) -> "OnlineRegressors":
-        """Return regressors that learn on from stored ones."""
+        """Return regressors that continue learning from stored ones."""
         regressors = cls(len(stored.scale) - 1, learning_rate=learning_rate, fit_intercept=fit_intercept)
         regressors._scale, regressors._totals = stored.scale, stored.totals
         regressors._node = np.repeat(np.arange(len(stored.start) - 1), np.diff(stored.start))
@@ -129,7 +129,7 @@ class OnlineRegressors:
 
 
 def lengthened(array: npt.NDArray[Any], length: int, value: float) -> npt.NDArray[Any]:
-    """Return the array with ``value`` added up to ``length``, or as it is when it is long enough."""
+    """Return the array padded with ``value`` to ``length``, or unchanged if it is long enough."""
     if len(array) >= length:
         return array
     # Zeros cost no memory until they are written to.

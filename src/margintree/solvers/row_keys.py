@@ -1,6 +1,6 @@
-"""A number for each row that follows from its content.
+"""Content hashes of rows.
 
-Rows sorted by it, and folds dealt by it, depend neither on the place of a row in the data nor on a seed.
+Rows sorted or assigned to folds by their hash depend neither on the position of a row in the data nor on a seed.
 """
 
 from typing import Any
@@ -18,8 +18,8 @@ Keys = npt.NDArray[np.uint64]
 def row_keys(X: Any, *, pairwise: bool = False) -> Keys:
     """Return a number for each row, the same for a dense and for a sparse row.
 
-    Of a matrix of kernel values the set of values in a row counts, which neither rows that repeat nor their order
-    change.
+    For a matrix of kernel values it is a hash of the set of values in a row, which is independent of repeated rows and
+    their order.
     """
     if pairwise:
         kept = [np.unique(row) for row in X]

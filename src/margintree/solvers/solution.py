@@ -1,4 +1,4 @@
-"""What a solver returns, and the warning for one that stopped early."""
+"""The result of a solver, with its duality gap."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ Array = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class DualSolution:
-    """An approximate solution of an L2-loss SVM, with the proof of how good it is.
+    """An approximate solution of an L2-loss SVM, with its primal and dual values.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class DualSolution:
     def duality_gap(self) -> float:
         """Relative duality gap, |primal - dual| / primal.
 
-        With a function that is no kernel the dual may pass the primal; that counts as a gap, too.
+        If the function is not a kernel, the dual may exceed the primal; that counts as a gap, too.
         """
         return abs(self.objective - self.dual_objective) / max(abs(self.objective), np.finfo(float).tiny)
 

@@ -83,7 +83,7 @@ class TrainingSet(ABC):
         return self.X[row_index]
 
     def sample_of(self, classes: Index) -> tuple[Index, Index]:
-        """Return what ``rows_of`` does or, if that is too much, a sample with the same share of each class."""
+        """Return the result of ``rows_of`` or, if that is too large, a sample with the same share of each class."""
         row_index, start = self.rows_of(classes)
         if self.most_rows is not None and len(row_index) > self.most_rows:
             # Rows are sorted by a hash within their class, so the first are as good as any; and in a file that is
@@ -107,25 +107,25 @@ class TrainingSet(ABC):
         """Return a training set of some of the rows, sorted by class, with this share of their weights."""
 
     def with_cost(self, factor: float) -> Self:
-        """Return the same rows with another C, that of these times a factor."""
+        """Return the same rows with C multiplied by a factor."""
         other = copy(self)
         other.ridge = self.ridge / factor
         return other
 
     @abstractmethod
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> NodeClassifier:
-        """Return what prediction needs of a node's solution."""
+        """Return the classifier of a node's solution."""
 
 
 def units_of(weight: Array) -> Index:
-    """Return for how many rows each weight stands: itself, if all are whole multiples of the smallest; else 1."""
+    """Return the number of rows that each weight represents: weight / smallest weight if all are integers, else 1."""
     multiple = weight / weight.min()
     whole = np.rint(multiple)
     return whole.astype(np.int64) if np.allclose(multiple, whole, rtol=1e-9) else np.ones(len(weight), dtype=np.int64)
 
 
 def pieces(row_index: Index, X: Matrix) -> list[Index]:
-    """Divide row numbers of X, so that a copy of the rows of a piece is small beside a large dense training set."""
+    """Divide row numbers of X into pieces whose rows are small to copy, compared with a large dense training set."""
     height = max(1, PIECE_VALUES // X.shape[1]) if isinstance(X, np.ndarray) else max(1, len(row_index))
     return [row_index[first : first + height] for first in range(0, len(row_index), height)]
 
@@ -140,7 +140,7 @@ class Moments:
 
     @classmethod
     def of(cls, training_set: "LinearTrainingSet", row_index: Index, centre: Array | None = None) -> "Moments":
-        """Sum up over some rows; without a centre, that is their mean."""
+        """Sum over some rows; the default centre is their mean."""
         X, weight = training_set.X, training_set.sample_weight
         total, n_features = float(weight[row_index].sum()), X.shape[1]
         if centre is None:
@@ -162,7 +162,7 @@ class Moments:
 class LinearTrainingSet(TrainingSet):
     """Rows with explicit features, dense or CSR; a constant feature supplies the intercept.
 
-    Dense rows need not come sorted by class: ``order`` has their places in X then.
+    Dense rows need not be sorted by class: ``order`` then has their positions in X.
     """
 
     def __init__(
@@ -216,7 +216,7 @@ class LinearTrainingSet(TrainingSet):
 
     @property
     def has_moments(self) -> bool:
-        """Whether the rows are dense, and no wider than that sums over products of features can be had."""
+        """Whether the rows are dense, and narrow enough for sums over products of features."""
         return isinstance(self.X, np.ndarray) and int(self.X.shape[1]) <= MOST_DENSE_FEATURES
 
     @cached_property
@@ -226,7 +226,7 @@ class LinearTrainingSet(TrainingSet):
 
     @cached_property
     def leading(self) -> Array | None:
-        """Dense rows on their leading principal axes; None where there are hardly more features than axes."""
+        """Dense rows on their leading principal axes; None if there are hardly more features than axes."""
         n_features = self.X.shape[1]
         if not self.has_moments or n_features <= 2 * LEADING_AXES:
             return None
@@ -239,9 +239,9 @@ class LinearTrainingSet(TrainingSet):
     def quick_machine(
         self, left: Index, right: Index, *, tol: float, max_iter: int, seed: int
     ) -> LinearClassifier | None:
-        """Return a machine between two sets of rows where one compiled call makes it: with many sparse rows.
+        """Return a machine between two sets of many sparse rows, trained by one compiled call.
 
-        Nothing is recorded of its training. None means that it is worth more care.
+        Its training is not recorded. None means that the regular solver must be used.
         """
         if self.is_exact or isinstance(self.X, np.ndarray) or len(left) == 0 or len(right) == 0:
             return None
@@ -286,9 +286,9 @@ class KernelTrainingSet(TrainingSet):
     Attributes
     ----------
     most_rows : int or None
-        A node has a sample of so many rows. That is enough where its machine only nominates.
+        Size of the sample of a node's rows, which is enough if its machine only nominates.
     leaves_one_out : bool
-        Whether classifiers come with the decision values of the rows they were trained on, each as if left out.
+        Whether classifiers have the leave-one-out decision values of their training rows.
     """
 
     def __init__(
@@ -308,7 +308,7 @@ class KernelTrainingSet(TrainingSet):
 
     @cached_property
     def units(self) -> Index:
-        """For how many rows each one stands."""
+        """The number of rows that each one represents."""
         return units_of(self.sample_weight)
 
     def select(self, row_index: Index, class_start: Index, seed: int) -> KernelRows:

@@ -1,7 +1,7 @@
 """Sparse rows over the columns that they use, where nearly all columns are empty.
 
-A product of two sparse matrices takes a place for every column of the first. Hashed features have millions of columns,
-and a model file can claim two thousand million that take no room in it, so those that nobody uses are left out first.
+A product of two sparse matrices allocates memory for every column of the first. Hashed features have millions of
+columns, and a model file can claim two billion without storing any, so unused columns are dropped first.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ def has_empty_columns(n_columns: int, n_entries: int) -> bool:
 def over_used_columns(A: Any, B: Any) -> tuple[Any, Any]:
     """Return two matrices of rows without the columns that neither uses; inner products stay the same bit for bit.
 
-    Matrices that are not both compressed rows, or have no more columns than is usual, come back as they are.
+    Matrices that are not both CSR, or have a usual number of columns, are returned unchanged.
     """
     is_csr = all(sp.issparse(rows) and rows.format == "csr" for rows in (A, B))
     if not is_csr or not has_empty_columns(A.shape[1], A.nnz + B.nnz):

@@ -1,9 +1,8 @@
 """Alternate between the SVM and the labelling, from several seeds.
 
-For a fixed w the objective of eq. 3 is linear in the labelling, sum_k z_k d_k / 2 + constant, with d_k the
-loss of class k on the + side less its loss on the - side: the best labelling is a knapsack under the balance
-constraint. For a fixed labelling, w is an SVM. Each step lowers the primal value or ends the run, so P never
-rises.
+For a fixed w the objective of eq. 3 is linear in the labelling, sum_k z_k d_k / 2 + constant, with d_k the loss of
+class k on the + side minus its loss on the - side: the best labelling is a knapsack under the balance constraint. For a
+fixed labelling, w is an SVM. Each step lowers the primal value or ends the run, so P never rises.
 """
 
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from margintree.splits.seeds import mean_seeds
 
 @dataclass(frozen=True)
 class AlternatingSplit:
-    """Alternation from seeds; the one that ends lowest wins.
+    """Alternation from several seeds; the one with the lowest objective wins.
 
     Read more in the :doc:`user guide </splits/alternating>`.
 
@@ -29,7 +28,7 @@ class AlternatingSplit:
     n_directions : int, default=4
         Principal directions of the class means to start from; balanced 2-means is always added.
     relaxation : RelaxationSplit or None, default=None
-        Start from the planes of this relaxation, too.
+        Also start from the planes of this relaxation.
     search_tol : float, default=1e-2
         Relative duality gap of the SVMs during the search.
     max_rounds : int, default=20
@@ -54,7 +53,7 @@ class AlternatingSplit:
         require_positive(self, "n_directions", "max_rounds")
 
     def divide(self, node: NodeProblem) -> SplitResult:
-        """Return the labelling at which the best seed ends."""
+        """Return the labelling that the best seed reaches."""
         relaxation = None if self.relaxation is None else self.relaxation.relax(node)
         planes = [] if relaxation is None else list(relaxation.planes[relaxation.mu > 0.0])
         best = self.best_end(node, planes)

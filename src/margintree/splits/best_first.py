@@ -1,16 +1,16 @@
-"""Search the labellings best first, and leave out those that weak duality rules out.
+"""Best-first search over the labellings, pruned by weak duality.
 
 Any dual point a bounds P of every labelling at once: with G its class Gram matrix,
 
     P(z) >= (1'a)^2 / (2 (z'Gz + sum_j r_j a_j^2)),
 
 which costs c*^2 per labelling and no SVM. Each SVM that is solved therefore raises the bounds of all
-other labellings. The next one to solve is always that with the lowest bound, started from the dual
-point that gave the bound, and given up as soon as its dual value passes the best objective found.
-When no bound lies below that objective the search has proved its optimum, to its tolerances.
+other labellings. The next one to solve is always the one with the lowest bound, started from the dual point that gave
+the bound, and abandoned as soon as its dual value exceeds the best objective found. When no bound lies below that
+objective the search has proved its optimum, to its tolerances.
 
-Where a node has too many classes to list its labellings, the search runs over the neighbours of the
-best labelling so far; where even those are too many, alternation is left.
+If a node has too many classes to list its labellings, the search runs over the neighbours of the best labelling so far;
+if even those are too many, alternation is used instead.
 """
 
 from dataclasses import dataclass, field
@@ -39,25 +39,26 @@ class BestFirstSplit:
     Parameters
     ----------
     list_up_to : int, default=11
-        Classes up to which all labellings of a node are listed.
+        Largest number of classes for which all labellings of a node are listed.
     neighbours_up_to : int, default=150
-        Classes up to which the neighbours of a labelling are searched.
+        Largest number of classes for which the neighbours of a labelling are searched.
     patience : int or None, default=25
-        The search ends after this many SVMs in a row that brought nothing better. The search of neighbours
-        takes the node's share of it, so that it costs the same on every level of the tree; that of a list takes
-        less at nodes with fewer than a tenth of all rows. With None it goes on until the optimum is proved, where
-        labellings are listed.
+        The search ends after this many SVMs in a row without improvement. In a search of neighbours it is scaled by the
+        node's share of the rows, so that every level of the tree costs the same; in a search of a list it is smaller at
+        nodes with fewer than a tenth of all rows. With None, a list is searched until the optimum is proved.
     prove_up_to : int, default=10
-        Classes up to which a list is searched until its optimum is proved, at nodes with a tenth of all rows or more.
+        Largest number of classes for which a list is searched until its optimum is proved, at nodes with at least a
+        tenth of all rows.
     n_directions : int, default=1
-        Principal directions of the class means that give the first labellings of a list, beside balanced 2-means.
+        Principal directions of the class means that give the first labellings of a list, in addition to balanced
+        2-means.
     search_tol : float, default=5e-3
         Relative duality gap of the SVMs during the search.
     slack : float, default=2e-3
-        A labelling is left out when its bound comes this near to the best objective, relatively. An optimum
-        is proved to within this and ``search_tol``.
+        A labelling is pruned if its bound is within this relative distance of the best objective. An optimum is proved
+        to within this and ``search_tol``.
     larger : AlternatingSplit
-        Where the search of neighbours starts, and the split of nodes with more classes.
+        Gives the start of a search of neighbours, and splits nodes with more classes.
 
     Examples
     --------
@@ -130,7 +131,7 @@ class BestFirstSplit:
 
 
 class _ListSearch:
-    """Bounds on all labellings, and the solutions they come from."""
+    """Bounds on all labellings, and the solutions behind them."""
 
     def __init__(self, node: NodeProblem, tol: float) -> None:
         self.node, self.tol = node, tol

@@ -17,7 +17,7 @@ class CentroidSplit:
 
     Read more in the :doc:`user guide </splits/centroid>`.
 
-    Parabel asks for two halves of equal size; here the node's balance takes that place.
+    Parabel requires two halves of equal size; here the node's balance constraint replaces that.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class CentroidSplit:
     """
 
     def divide(self, node: NodeProblem) -> SplitResult:
-        """Return the labelling at which 2-means settles."""
+        """Return the labelling to which 2-means converges."""
         means = normalised(node.rows.class_means())
         first, second = np.random.default_rng(node.seed).choice(node.n_classes, 2, replace=False)
         contrast = np.asarray(means @ _dense_row(means, second) - means @ _dense_row(means, first)).reshape(-1)
@@ -39,7 +39,7 @@ class CentroidSplit:
 
 
 def normalised(means: Matrix) -> Matrix:
-    """Return the class means at length 1 (a mean of zero stays zero)."""
+    """Return the class means scaled to unit length (a mean of zero stays zero)."""
     squares = means.multiply(means) if sp.issparse(means) else means * means
     norms = np.sqrt(np.asarray(squares.sum(axis=1)).reshape(-1))
     scale = 1.0 / np.where(norms > 0.0, norms, 1.0)

@@ -1,4 +1,4 @@
-"""MSM0 and MSM1 by enumeration: the yardstick for every other split."""
+"""MSM0 and MSM1 by enumeration: the reference for every other split."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -42,7 +42,7 @@ class ExhaustiveSplit:
             )
 
     def divide(self, node: NodeProblem) -> SplitResult:
-        """Return the best labelling of all."""
+        """Return the best of all labellings."""
         if node.n_classes > ENUMERATE_UP_TO:
             raise ValueError(
                 f"ExhaustiveSplit solves one SVM for each way to divide the classes of a node and takes at most "
@@ -71,8 +71,7 @@ class ExhaustiveSplit:
 def all_labellings(n_classes: int) -> Array:
     """Return every split of the classes once, one per row, with the first class on the + side.
 
-    From each row to the next one class changes side (Gray code), so that a solver can start from
-    the solution before.
+    From each row to the next one class changes side (Gray code), so that a solver can start from the previous solution.
 
     Examples
     --------

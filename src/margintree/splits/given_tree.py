@@ -1,4 +1,4 @@
-"""A tree that is known beforehand: every node divides its classes as the tree does."""
+"""A known tree: every node divides its classes as the tree does."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from margintree.splits.node import NodeProblem, SplitResult
 
 @dataclass(frozen=True)
 class GivenTreeSplit:
-    """Divide the classes of each node as a given tree does, whatever the balance asks.
+    """Divide the classes of each node as a given tree does, regardless of the balance.
 
     Read more in the :doc:`user guide </splits/given_tree>`.
     """

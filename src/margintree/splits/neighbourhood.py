@@ -1,9 +1,9 @@
 """Improve a labelling by flips and swaps of classes, the most promising first.
 
-Alternation stops where no class would rather be on the other side of the *present* hyperplane, which is
-almost at once. Here a neighbour is judged by what its own SVM could reach: every dual point met so far
-bounds its objective from below (see ``bounds``), for a few operations per neighbour and no SVM. The
-neighbour with the lowest bound is solved, and given up as soon as its dual value passes the best objective.
+Alternation stops when no class has a lower loss on the other side of the *current* hyperplane, which is almost at once.
+Here a neighbour is judged by what its own SVM could reach: every dual point met so far bounds its objective from below
+(see ``bounds``), for a few operations per neighbour and no SVM. The neighbour with the lowest bound is solved, and
+abandoned as soon as its dual value exceeds the best objective.
 """
 
 import numpy as np
@@ -20,7 +20,7 @@ WORTHWHILE = 5e-3
 
 
 def improve(node: NodeProblem, best: SVMSolution, *, tol: float, slack: float, patience: int) -> SVMSolution:
-    """Return the best labelling met; ends after ``patience`` SVMs in a row that were hardly better."""
+    """Return the best labelling found; stop after ``patience`` SVMs in a row without real improvement."""
     points = [DualPoint(node, best.alpha, node.rows.class_gram(best.alpha))]
     neighbours = _Neighbours(node)
     neighbours.surround(best.labelling, points)
@@ -56,7 +56,7 @@ class _Neighbours:
         self.is_flip = self.first == self.second
 
     def surround(self, labelling: Array, points: list[DualPoint]) -> None:
-        """Take the neighbours of this labelling, with the bounds that the points give them."""
+        """Move to the neighbours of this labelling, with the bounds given by the dual points."""
         self.labelling = labelling
         self.bounds = np.where(self._feasible(), 0.0, np.inf)
         for point in points:

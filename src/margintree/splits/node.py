@@ -1,4 +1,4 @@
-"""One node's problem: which classes go left? And the answer that a split gives.
+"""The problem of one node, which classes go left, and the result of a split.
 
 A labelling is one sign per class. It is feasible when |sum_k n_k z_k| <= beta with
 beta = max(balance * N, max_k n_k); a greedy assignment always meets that, and no side is ever empty.
@@ -23,11 +23,11 @@ BALANCE_SLACK = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class SplitResult:
-    """A labelling, its SVM at the node's tolerance, and what the search proved on its way.
+    """A labelling, its SVM at the node's tolerance, and the bounds that the search proved.
 
     ``lower_bound`` lies below P(z) of every feasible z; it is exact when max_z z'Gz was enumerated.
-    ``restricted_value`` is the value of the multiple kernel problem over the planes found (NaN without
-    one): an upper estimate of the relaxation, no bound on P.
+    ``restricted_value`` is the value of the multiple kernel problem over the planes found (NaN without one): an upper
+    estimate of the relaxation, not a bound on P.
 
     Examples
     --------
@@ -84,15 +84,15 @@ class NodeProblem:
     sizes : ndarray of shape (n_classes,)
         Summed sample weight n_k of each class.
     balance : float
-        Part of N by which the two sides may differ.
+        Fraction of N by which the two sides may differ.
     tol : float
         Relative duality gap of the node's SVM.
     max_iter : int
     seed : int
         For splits that draw at random.
     share : float, default=1.0
-        The node's part of all training rows. A split may spend its effort by it: so much for every level of
-        the tree, however many nodes the level has.
+        The node's share of all training rows. A split can scale its effort by it, so that every level of the tree costs
+        the same, however many nodes it has.
     classes : ndarray of shape (n_classes,), default=None
         Numbers of the node's classes among those of the whole tree, ascending. Without them the node is the root.
 
@@ -154,7 +154,7 @@ class NodeProblem:
         return solution
 
     def for_search(self, *, all_coordinates: bool) -> "NodeProblem":
-        """Return this problem, or where it is large one with fewer rows, if need be in fewer coordinates."""
+        """Return this problem or, if it is large, one with fewer rows and perhaps fewer coordinates."""
         rows = self.rows.sampled() if all_coordinates else self.rows.reduced()
         if rows is self.rows:
             return self
@@ -163,7 +163,7 @@ class NodeProblem:
         return search
 
     def finish(self, labelling: Array, start: SVMSolution | None = None) -> SVMSolution:
-        """Return the machine that the node keeps: to the node's tolerance, polished where that is cheap."""
+        """Return the final machine of the node, to the node's tolerance, polished if that is cheap."""
         machine = self.rows.machine(labelling, tol=self.tol, max_iter=self.max_iter, start=start)
         self.n_iter += machine.n_iter
         return machine
@@ -182,12 +182,12 @@ class NodeProblem:
         return np.asarray(labelling)
 
     def flip_costs(self, solution: SVMSolution) -> Array:
-        """Return d_k: what class k loses on the + side less what it loses on the - side, for this w."""
+        """Return d_k: the loss of class k on the + side minus its loss on the - side, for this w."""
         return np.asarray(compiled.labellings.flip_costs(solution.decision, self.rows.ridge, self.rows.class_start))
 
 
 def require_positive(split: object, *names: str) -> None:
-    """Refuse parameters of a split that must be at least 1."""
+    """Raise an error for parameters of a split that are below 1."""
     for name in names:
         given = getattr(split, name)
         if given < 1:
@@ -201,7 +201,7 @@ def canonical(labelling: Array) -> Array:
 
 
 def integer_units(sizes: Array) -> npt.NDArray[np.int64]:
-    """Return the sizes as integers without a common divisor, or nothing where they are not integers."""
+    """Return the sizes as integers without a common divisor, or None if they are not integers."""
     rounded = np.rint(sizes)
     if np.any(rounded != sizes) or rounded.max() > 2**31:
         return np.empty(0, dtype=np.int64)

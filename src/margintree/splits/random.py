@@ -10,7 +10,7 @@ from margintree.splits.node import NodeProblem, SplitResult, canonical
 
 @dataclass(frozen=True)
 class RandomSplit:
-    """Divide the classes at random, as evenly in weight as the balance asks.
+    """Divide the classes at random, within the balance constraint.
 
     Read more in the :doc:`user guide </splits/random>`.
 

@@ -37,12 +37,12 @@ class Relaxation:
 
     @property
     def cutting_plane_gap(self) -> float:
-        """How far the planes found are from all planes, relatively."""
+        """Relative gap between the planes found and all planes."""
         last = self.restricted_values[-1]
         return max(0.0, (last - self.lower_bound) / last)
 
     def added_to(self, result: SplitResult) -> SplitResult:
-        """Return the result with what the relaxation knows about the node."""
+        """Return the result with the bounds of the relaxation added."""
         return replace(
             result,
             lower_bound=max(result.lower_bound, self.lower_bound),
@@ -69,15 +69,14 @@ class RelaxationSplit:
         another reading of the paper: it cuts the spanning tree at the weakest edge whose cut meets the balance
         constraint. "heaviest_plane" takes the plane with the largest weight, which always meets it.
     max_planes : int, default=50
-        Cutting planes at most.
+        Maximum number of cutting planes.
     tol : float, default=1e-2
-        Relative gap of the multiple kernel problem, and the relative violation below which the
-        cutting planes end.
+        Relative gap of the multiple kernel problem, and the relative violation at which no more planes are added.
     max_mkl_iter : int, default=50
         Updates of the weights per round.
     svm_max_iter : int, default=100
-        Passes over the rows for each SVM of the multiple kernel problem. They start from each other, so a
-        hard one is carried on by the next.
+        Passes over the rows for each SVM of the multiple kernel problem. Each starts from the previous one, so a hard
+        problem is continued by the next SVM.
 
     Examples
     --------

@@ -15,7 +15,7 @@ def kruskal_cut(planes: Array, mu: Array) -> Array:
     """Cut the maximum spanning tree of A = sum_m mu_m z^m z^m' at its weakest edge.
 
     Kruskal's algorithm adds edges by falling weight and stops at two components. Equal edges are
-    taken in class order. The cut knows nothing of the balance constraint.
+    taken in class order. The cut ignores the balance constraint.
 
     Examples
     --------
@@ -30,7 +30,7 @@ def balanced_kruskal_cut(node: NodeProblem, planes: Array, mu: Array) -> Array:
     """Cut the maximum spanning tree of A at the weakest edge whose cut meets the balance constraint.
 
     Equal edges are cut in the reverse order of Kruskal's algorithm, so that the result is ``kruskal_cut`` wherever
-    that is feasible. Where no edge gives a feasible cut, the plane with the largest weight is the labelling.
+    that is feasible. If no edge gives a feasible cut, the labelling is the plane with the largest weight.
     """
     edges = spanning_tree(planes, mu)
     for left_out in reversed(range(len(edges))):

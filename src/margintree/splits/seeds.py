@@ -1,8 +1,7 @@
 """Labellings to start from, made from the class means alone.
 
-Principal directions of the class means put classes that lie apart on different sides; balanced 2-means
-groups those that lie together. Both need only products with the matrix of the class means, which is
-sparse where the data are.
+Principal directions of the class means put distant classes on different sides; balanced 2-means groups close ones. Both
+need only products with the matrix of the class means, which is sparse where the data are.
 """
 
 import numpy as np

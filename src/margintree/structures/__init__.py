@@ -1,1 +1,1 @@
-"""Whole trees: grown by a split, drawn at random, cut from a confusion matrix, or from a stream."""
+"""Whole trees: grown by a split, drawn at random, cut from a confusion matrix, or grown online."""

@@ -1,4 +1,4 @@
-"""A tree that keeps classes together which are easily confused: the structure of Bengio, Weston and Grangier.
+"""A tree that keeps easily confused classes together: the structure of Bengio, Weston and Grangier.
 
 From the root down, each node divides its classes into the two groups S and S' of small normalised cut,
 
@@ -29,7 +29,7 @@ DIGITS = 9
 
 
 def confusion_tree(affinity: Array, *, smallest_share: float = SMALLEST_SHARE) -> ClassTree:
-    """Return the tree of repeated cuts into two.
+    """Return the tree of repeated binary cuts.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ def confusion_tree(affinity: Array, *, smallest_share: float = SMALLEST_SHARE) -
 
 
 def cut_in_two(affinity: Array, *, smallest_share: float = SMALLEST_SHARE) -> Mask:
-    """Tell which of at least two classes go left; the first one always does.
+    """Return which of at least two classes go left; the first one always does.
 
-    Classes without any path of affinity between them are cut for nothing. So where the graph has several connected
-    components, these are divided whole, the largest first, each to the side with fewer classes. A connected graph
-    is cut at the place in the order of the Fiedler vector at which the normalised cut is lowest; among equal cuts
-    the most balanced one is taken.
+    Cutting between classes without any path of affinity costs nothing. So if the graph has several connected
+    components, these stay whole: the largest first, each goes to the side with fewer classes. A connected graph is cut
+    at the place in the order of the Fiedler vector at which the normalised cut is lowest; among equal cuts the most
+    balanced one is taken.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def _checked(affinity: Array) -> Array:
     if not np.all(np.isfinite(affinity)) or affinity.min() < 0.0:
         raise ValueError(f"affinity must be finite and not negative. Got values from {affinity.min()}.")
     if not np.allclose(affinity, affinity.T, atol=0.0):
-        raise ValueError("affinity must be symmetric. Got a matrix that is not; pass (A + A.T) / 2.")
+        raise ValueError("affinity must be symmetric. Pass (A + A.T) / 2 instead.")
     return affinity
 
 

@@ -1,7 +1,7 @@
-"""A tree over the classes that somebody wrote down: a ``ClassTree``, a Newick text, or nested lists of labels.
+"""A tree over the classes given by the user: a ``ClassTree``, a Newick string, or nested lists of labels.
 
-Taxonomies are rarely binary. A group with one member is that member; one with more than two is halved in the order in
-which its members stand, where the numbers of classes on both sides are most equal.
+Taxonomies are rarely binary. A group with one member is that member; one with more than two is halved in the order of
+its members, where the numbers of classes on both sides are most equal.
 """
 
 from collections.abc import Sequence
@@ -55,8 +55,7 @@ def preorder(given: GivenTree, labels: Sequence[Any]) -> list[int]:
     number: dict[Any, int] = {str(label) if is_text else label: k for k, label in enumerate(labels)}
     if len(number) < len(labels):
         raise ValueError(
-            "Some of the classes are written alike, and a Newick leaf is known by its name. "
-            "Give the tree as nested lists."
+            "Some labels have the same text, so that Newick leaves are ambiguous. Pass the tree as nested lists."
         )
     n_children, leaves = _read_newick(given) if isinstance(given, str) else _read_nested(given)
     _check_leaves(leaves, number)
@@ -114,7 +113,7 @@ def _check_leaves(leaves: list[Any], number: dict[Any, int]) -> None:
     if problems:
         raise ValueError(
             f"A given tree must have each of the {len(number)} classes at exactly one leaf. Got a tree of "
-            f"{len(leaves)} leaves: {'; '.join(problems)}. Leaves are labels as they stand in y; in a Newick text, as "
+            f"{len(leaves)} leaves: {'; '.join(problems)}. Leaves are labels as in y; in a Newick string, as "
             "str writes them."
         )
 

@@ -28,7 +28,7 @@ NAMED_CLASSES = 10
 
 @dataclass(frozen=True)
 class NodeRecord:
-    """What is known of one internal node.
+    """Facts about one internal node.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class NodeRecord:
     margin : float
         2 / |w|^2, the paper's J.
     lower_bound : float
-        Lies below P of every feasible labelling of the node.
+        Lower bound on P of every feasible labelling of the node.
     lower_bound_is_exact : bool
         Whether the largest z'Gz behind the bound was found by enumeration.
     restricted_value : float
@@ -45,7 +45,7 @@ class NodeRecord:
     imbalance : float
         |sum_k n_k z_k| / N of the labelling.
     balance_was_widened : bool
-        Whether a class outweighs what ``balance`` allows, so that its weight took that place.
+        Whether a class outweighs what ``balance`` allows, so that its weight was used instead.
     n_planes : int
         Cutting planes found.
     n_iter : int
@@ -110,7 +110,7 @@ class NodeTask:
 
 @dataclass(frozen=True, eq=False)
 class NodeDone:
-    """What became of a node: its record, its machine, and the classes of its sides."""
+    """The result of a node: its record, its machine, and the classes of its sides."""
 
     record: NodeRecord
     classifier: NodeClassifier
@@ -132,8 +132,8 @@ def grow(
     """Grow a tree over the classes of ``training_set``.
 
     ``on_node`` is called in this thread after each node with its record and the number of nodes done;
-    there are ``n_classes - 1`` in all. An error in a node ends the growing; a note tells which node it was, by
-    ``class_names`` where they are given. ``keep`` makes of a node's machine what is kept of it.
+    there are ``n_classes - 1`` in all. An error in a node ends the fit; a note says which node it was, by
+    ``class_names`` if given. ``keep`` returns what is kept of a node's machine.
     """
 
     def work(task: NodeTask) -> NodeDone:
@@ -211,7 +211,7 @@ def _split_node(training_set: TrainingSet, split: Split, task: NodeTask, setting
 
 
 def _where(task: NodeTask, training_set: TrainingSet, class_names: Sequence[Any] | npt.NDArray[Any] | None) -> str:
-    """Tell which node a task is about."""
+    """Return a note that says which node a task is about."""
     names = [str(k if class_names is None else class_names[k]) for k in task.classes[:NAMED_CLASSES].tolist()]
     more = f" and {len(task.classes) - len(names)} more" if len(task.classes) > len(names) else ""
     lengths = np.diff(training_set.class_start)[task.classes]

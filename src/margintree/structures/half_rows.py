@@ -1,4 +1,4 @@
-"""A random half of the training rows: enough to choose another structure by."""
+"""A random half of the training rows, from which another structure is learned."""
 
 import itertools
 
@@ -10,9 +10,9 @@ LEAST_WEIGHT = 0.25
 
 
 def half_of_the_rows(training_set: TrainingSet, seed: int, number: int) -> TrainingSet:
-    """Return a training set with half of the rows of each class, at least one, drawn by the last two.
+    """Return a training set with a random half of the rows of each class, at least one.
 
-    Where the half has drawn rows that weigh next to nothing it takes more, until they weigh a quarter of the class.
+    If the rows drawn have hardly any weight, more are drawn until they have a quarter of the weight of the class.
     """
     random = np.random.default_rng([seed, number])
     kept, start = [], [0]

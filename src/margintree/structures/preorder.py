@@ -25,7 +25,7 @@ def preorder_of(children: Mapping[int, tuple[int, int]]) -> list[int]:
 
 
 def divided(n_classes: int, divide: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.bool_]]) -> ClassTree:
-    """Return the tree in which ``divide`` tells for the classes of every node which of them go left.
+    """Return the tree in which ``divide`` says which classes of a node go left.
 
     Examples
     --------

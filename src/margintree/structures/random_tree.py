@@ -1,4 +1,4 @@
-"""A random binary tree over the classes, as shallow as can be: the structure of the filter tree."""
+"""A random binary tree of minimum depth over the classes: the structure of the filter tree."""
 
 import numpy as np
 import numpy.typing as npt

@@ -1,4 +1,4 @@
-"""A tree over the labels that grows while rows stream past (Beygelzimer et al., UAI 2009).
+"""A tree over the labels that is grown online (Beygelzimer et al., UAI 2009).
 
 A row whose label has a leaf trains the regressors on its path. A row with a new label walks from the root: at a
 node with L leaves on the left, R on the right and the output f in [0, 1], it goes right when
@@ -45,7 +45,7 @@ class Regressors(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """Which rows come in which order, each with its label and its weight."""
+    """The order of the rows, each with its label and its weight."""
 
     rows: Index
     labels: Index
@@ -55,7 +55,7 @@ class Stream:
     def in_order_of_content(cls, X: Matrix, labels: Index, weight: Array, seed: int) -> "Stream":
         """Return a random order that depends on the content of the rows, not on their positions.
 
-        Equal rows of one label come as one row with the sum of their weights, so that weight 2 is the same as a
+        Equal rows of a label are merged into one row with the sum of their weights, so that weight 2 is the same as a
         row that occurs twice. Different rows share a code once in 2^64 pairs.
         """
         codes = compiled.stream.content_codes(layout(X), X.shape[0], seed)
@@ -92,7 +92,7 @@ class StreamTree:
 
     @classmethod
     def from_class_tree(cls, tree: ClassTree, number: Index, class_of_label: Index, alpha: float) -> "StreamTree":
-        """Return the growing tree that ``class_tree`` gave these for.
+        """Return the growing tree from the results of ``class_tree``.
 
         Examples
         --------
@@ -119,7 +119,7 @@ class StreamTree:
         return growing
 
     def absorb(self, X: Matrix, stream: Stream, regressors: Regressors) -> None:
-        """Take the rows of the stream one by one."""
+        """Process the rows of the stream one by one."""
         self._reserve(int(stream.labels.max(initial=-1)) + 1)
         regressors.reserve(len(self._parent))
         done = 0
@@ -141,7 +141,7 @@ class StreamTree:
             regressors.make_room()
 
     def class_tree(self, class_of_label: Index) -> tuple[ClassTree, Index]:
-        """Return the tree as it stands, and the number that each of its nodes has here.
+        """Return the current tree, and the number that each of its nodes has here.
 
         ``class_of_label`` names the class of each label: a permutation of 0 .. n_labels - 1.
         """

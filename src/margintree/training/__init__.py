@@ -1,1 +1,1 @@
-"""Machines in an order: each by itself, from the leaves up, jointly, online."""
+"""Training of machines: one by one, from the leaves up, jointly, or online."""

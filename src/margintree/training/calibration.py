@@ -26,7 +26,7 @@ Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class OwnPaths:
-    """Decision values on the way of each row to the leaf of its own class.
+    """Decision values on the path of each row to the leaf of its own class.
 
     Row j has ``start[j]:start[j + 1]`` of ``node``, ``sign`` (1 where its leaf is to the left) and ``value``.
     """
@@ -47,7 +47,7 @@ def own_paths(
 ) -> OwnPaths:
     """Evaluate one of the trees of model q, which was trained without fold q, on the rows of fold q.
 
-    Machines that leave out one row at a time know what they say of their own rows.
+    Kernel machines have leave-one-out values for their own rows.
     """
     tree, root = trees[number], sum(tree.n_nodes for tree in trees[:number])
     leaves = tree.leaf_of_class[class_of_row].astype(np.int64)
@@ -82,7 +82,7 @@ def own_paths(
 
 
 def fit_sigmoids(tree: ClassTree, paths: OwnPaths, weight: Array) -> Sigmoids:
-    """Fit the sigmoid of every node, drawn towards one that is common to all."""
+    """Fit the sigmoid of every node, shrunk towards one that is common to all."""
     weight = np.where(np.isnan(paths.value), 0.0, np.repeat(weight, np.diff(paths.start)))
     value = np.nan_to_num(paths.value)
     common, _ = compiled.sigmoids.fit_sigmoid(value, paths.sign, weight, SLOPE, 1.0)

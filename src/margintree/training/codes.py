@@ -1,9 +1,9 @@
 """Code matrices of error-correcting output codes, and the machines of their columns.
 
 A code has one row per class and one column per machine, with entries -1, 0 and +1. The machine of a column is trained
-between the classes with +1 and those with -1; classes with 0 have no part in it (Dietterich and Bakiri 1995, Allwein,
-Schapire and Singer 2000). No column is constant, no two columns are equal or each other's negative, since such
-machines would be the same; no two rows are equal, since their classes could not be told apart; and no row is zero.
+between the classes with +1 and those with -1; classes with 0 are not used (Dietterich and Bakiri 1995, Allwein,
+Schapire and Singer 2000). No column is constant, no two columns are equal or each other's negative, since such machines
+would be the same; no two rows are equal, since their classes could not be distinguished; and no row is zero.
 """
 
 from collections.abc import Sequence
@@ -33,14 +33,14 @@ BLOCK_DISTANCES = 2**22
 
 
 def dense_code(n_classes: int, n_columns: int | None = None, *, seed: int = 0, n_draws: int = N_DRAWS) -> Code:
-    """Return the random code of -1 and +1 whose rows lie furthest apart, of several draws.
+    """Return the random code of -1 and +1 with the largest minimum distance between rows, among several draws.
 
     Parameters
     ----------
     n_classes : int
     n_columns : int or None, default=None
-        None is 10 log2(n_classes), rounded up. Few classes have fewer different columns: 2^(n_classes - 1) - 1. The
-        code then has all of them.
+        None means 10 log2(n_classes), rounded up. If there are only fewer different columns, 2^(n_classes - 1) - 1, the
+        code has all of them.
     seed : int, default=0
     n_draws : int, default=200
 
@@ -63,14 +63,14 @@ def dense_code(n_classes: int, n_columns: int | None = None, *, seed: int = 0, n
 
 
 def sparse_code(n_classes: int, n_columns: int | None = None, *, seed: int = 0, n_draws: int = N_DRAWS) -> Code:
-    """Return the random code of -1, 0 and +1 whose rows lie furthest apart, of several draws; 0 has probability 1/2.
+    """Return the random code of -1, 0 and +1 with the most distant rows, among several draws; P(0) = 1/2.
 
     Parameters
     ----------
     n_classes : int
     n_columns : int or None, default=None
-        None is 15 log2(n_classes), rounded up. Few classes have fewer different columns:
-        (3^n_classes - 2^(n_classes + 1) + 1) / 2. The code then has all of them.
+        None means 15 log2(n_classes), rounded up. If there are only fewer different columns, (3^n_classes -
+        2^(n_classes + 1) + 1) / 2, the code has all of them.
     seed : int, default=0
     n_draws : int, default=200
 
@@ -107,7 +107,7 @@ def one_vs_one_code(n_classes: int) -> Code:
 
 
 def one_vs_rest_code(n_classes: int) -> Code:
-    """Return the code with a column for every class; for two classes one is the negative of the other and left out.
+    """Return the code with a column for every class; for two classes only one, since the other is its negative.
 
     Examples
     --------
@@ -131,9 +131,9 @@ def checked_code(matrix: Any, n_classes: int) -> Code:
     code = code.astype(np.int8)
     one_sided = np.flatnonzero((code.max(axis=0) < 1) | (code.min(axis=0) > -1))
     if len(one_sided):
-        raise ValueError(f"Each column of a code needs both 1 and -1; columns {one_sided.tolist()} have not.")
+        raise ValueError(f"Each column of a code needs both 1 and -1; columns {one_sided.tolist()} do not have both.")
     if pair := _equal_lines(code.T * _first_signs(code)[:, None]):
-        raise ValueError(f"Columns {pair[0]} and {pair[1]} of the code are equal or negatives: leave one out.")
+        raise ValueError(f"Columns {pair[0]} and {pair[1]} of the code are equal or negatives: drop one.")
     if pair := _equal_lines(code):
         raise ValueError(
             f"Rows {pair[0]} and {pair[1]} of the code are equal, so that their classes cannot be distinguished."
@@ -145,7 +145,7 @@ def checked_code(matrix: Any, n_classes: int) -> Code:
 
 
 def least_distance(code: Code) -> float:
-    """Return the least distance of two rows, sum_j (1 - a_j b_j) / 2 (Allwein et al. 2000)."""
+    """Return the minimum distance between two rows, sum_j (1 - a_j b_j) / 2 (Allwein et al. 2000)."""
     values = code.astype(np.float32)
     largest = -float(code.shape[1])
     height = max(1, BLOCK_DISTANCES // len(code))
@@ -179,8 +179,8 @@ def training_accuracy(
     """Return the share of each class that every machine puts on its side, 0 where the machine does not see the class.
 
     Rows count by their weight; a decision value of 0 is on no side. The share is (correct + 1) / (all + 2), by
-    Laplace's rule. With plain shares a class that its machines always miss, as a small class may be, would trust none
-    but those that hardly concern it, and so seem near to everything.
+    Laplace's rule. With plain shares, a class that its machines always get wrong, such as a small one, would rely only
+    on machines that hardly concern it, and so seem close to every row.
     """
     accuracy = np.zeros(code.shape)
     for j, (column, machine) in enumerate(zip(code.T, machines, strict=True)):
@@ -209,7 +209,7 @@ def _all_columns(n_classes: int, entries: tuple[int, ...]) -> Code:
 
 
 def _best_draw(n_classes: int, n_columns: int, entries: Code, seed: int, n_draws: int) -> Code:
-    """Return the draw with the largest least distance between rows."""
+    """Return the draw with the largest minimum distance between rows."""
     random = np.random.default_rng(seed)
     best, best_distance = None, -np.inf
     for _ in range(max(1, min(n_draws, DRAW_WORK // (n_classes**2 * n_columns)))):

@@ -1,7 +1,7 @@
 """Cross-validation of the candidate deciders, and training of the one that is chosen.
 
-Validation rows must be new to all machines that are asked about them. Machines that learn from lists of finalists need
-more: with a validation row in the training set of the machines that make the lists, the rows that resemble it are
+Validation rows must be new to all machines that are evaluated on them. Machines that learn from lists of finalists need
+more: if a validation row is in the training set of the machines that make the lists, the rows that resemble it are
 listed with its class and become negatives of its machine, which then looks worse than it is.
 """
 
@@ -36,13 +36,13 @@ Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class CandidateRecord(Candidate):
-    """A candidate and how it did on the validation rows.
+    """A candidate and its results on the validation rows.
 
     Attributes
     ----------
     accuracy : float
     behind, standard_error : float
-        By how much the accuracy lies below the best one, and the standard error of this difference.
+        Difference between the best accuracy and this one, and its standard error.
     n_evaluations : float
         Mean number of decision functions per row.
     is_chosen : bool
@@ -59,8 +59,8 @@ class CandidateRecord(Candidate):
 class Decision:
     """The sigmoids of the nodes, and the decider with the finalists it is for.
 
-    ``machines`` of a kernel belong behind those of the nodes. ``open_gap`` is the relative duality gap of machines that
-    did not converge, else 0.
+    ``machines`` of a kernel follow those of the nodes. ``open_gap`` is the relative duality gap of machines that did
+    not converge, else 0.
     """
 
     sigmoids: Sigmoids
@@ -80,8 +80,8 @@ def decide(
 ) -> Decision:
     """Calibrate the trees, try the candidates, and train the decider that is chosen on all rows.
 
-    ``grown`` has the trees, with their machines where these leave out one row at a time. ``on_step`` hears what was
-    done, and which part of the whole is done by now.
+    ``grown`` has the trees, with their machines if these have leave-one-out values. ``on_step`` is called with a
+    description of each step and the fraction of the work done.
     """
     training_set, function = trainer.training_set, trainer.training_set.function
     tried, trees = defaults.candidates(wanted, training_set), [tree for tree, _ in grown]
@@ -145,7 +145,7 @@ def decide_by_leaving_one_out(
     n_threads: int,
     on_step: Callable[[str, float], None],
 ) -> Decision:
-    """Decide with machines that are trained once, by their leave-one-out values."""
+    """Choose among machines that are trained once, by their leave-one-out values."""
     training_set = trainer.training_set
     assert isinstance(training_set, KernelTrainingSet)
     keys = row_keys(training_set.X, pairwise=training_set.source.function.kernel == "precomputed")
@@ -187,13 +187,13 @@ def validation_parts(rows: Rows) -> list[Mask]:
 
 
 def enough_of(masks: list[Mask], n_rows: int) -> list[Mask]:
-    """Return the first masks that have so many rows together."""
+    """Return the first masks that together have so many rows."""
     before = np.cumsum([0, *(int(mask.sum()) for mask in masks)])
     return [mask for mask, count in zip(masks, before[:-1], strict=True) if count < n_rows]
 
 
 def is_hopeless(candidate: Candidate, results: dict[Candidate, Result]) -> bool:
-    """Return whether the same decider is clearly behind with fewer finalists or a smaller C already."""
+    """Return whether the same decider is already clearly behind with fewer finalists or a smaller C."""
 
     def kind(one: Candidate) -> tuple[str, str, float, bool, bool]:
         # Without any C machines are what they start from, which says little of those that learn.
@@ -210,7 +210,7 @@ def is_hopeless(candidate: Candidate, results: dict[Candidate, Result]) -> bool:
 def is_worth_its_path(candidate: Candidate, results: dict[Candidate, Result]) -> bool:
     """Return whether a candidate has no path, or is better with it than the same machines without.
 
-    Validation flatters paths: the structure of the tree has seen all rows.
+    Validation is optimistic about paths, because the structure of the tree was learned from all rows.
     """
 
     def machines(one: Candidate) -> tuple[str, str, float, float]:
@@ -231,7 +231,7 @@ def best_of(results: dict[Candidate, Result]) -> Result:
 def choose(results: dict[Candidate, Result]) -> tuple[Candidate, list[CandidateRecord]]:
     """Return the cheapest candidate that is as good as the best, and a record of all.
 
-    Of candidates that cost the same the more accurate one is taken.
+    Of candidates with the same cost, the most accurate one is chosen.
     """
     usual = max(results, key=defaults.rank_without_validation)
     if not results[usual].importance.any():
@@ -259,7 +259,7 @@ def choose(results: dict[Candidate, Result]) -> tuple[Candidate, list[CandidateR
 
 
 class Round:
-    """Validation rows, and deciders that are trained without them; without any, deciders of all rows."""
+    """Validation rows, and deciders that are trained without them; without validation rows, deciders of all rows."""
 
     def __init__(
         self,
@@ -293,12 +293,12 @@ class Round:
         return decider, machines if isinstance(machines, list) else []
 
     def asked(self, candidate: Candidate) -> Asked:
-        """Return the decider of a candidate with the validation rows that it is asked about."""
+        """Return the decider of a candidate with its validation rows."""
         decider, machines = self.decider(candidate)
         return Asked(self.held_out, self.validation, candidate, self._wanted.width, decider, machines)
 
     def _train_pairs(self, candidate: Candidate) -> tuple[list[NodeClassifier] | WeightTable, Index, Index]:
-        """Train machines between all classes that meet, or between those that the validation rows ask for."""
+        """Train machines between all classes that meet, or between those needed for the validation rows."""
         n_classes, asked = self.trainer.training_set.n_classes, self.validation
         size, width = candidate.n_finalists, candidate.beam(self._wanted.width)
         if self.held_out.rows.leave_one_out and n_classes * (n_classes - 1) // 2 <= len(asked):
@@ -334,7 +334,7 @@ class Round:
         return machines
 
     def _machines_against_the_rest(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
-        """Return the machine of each class, and the weight that the path has beside them already."""
+        """Return the machine of each class, and the weight of the path in their offset."""
         if candidate not in self._machines:
             training_set = self.trainer.training_set
             if candidate.loss == "squared_hinge" and defaults.learns_from_all(training_set):

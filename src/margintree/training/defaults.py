@@ -1,7 +1,7 @@
-"""Every rule that steers what the defaults predict. docs/prediction.md has them in a table, with the reason of each.
+"""All rules behind the default predictions. docs/prediction.md has them in a table, with the reason for each.
 
-The tree nominates finalists. A candidate says how many, and who decides between them; ``decision`` tries the
-candidates in cross-validation and takes the cheapest that is as good as the best.
+The tree nominates finalists. A candidate says how many, and what decides between them; ``decision`` compares the
+candidates in cross-validation and chooses the cheapest one that is as good as the best.
 """
 
 import math
@@ -22,16 +22,16 @@ class Candidate:
     ----------
     decide : {"paths", "pairs", "rest"}
     n_finalists : int
-        Most finalists of a row.
+        Maximum number of finalists of a row.
     gap : float
         Largest difference of log path probabilities between finalists.
     offset_scale, cost_factor : float
-        Of machines against the rest: how far they rely on the offset that they start from, and the factor of their C.
+        For one-vs-rest machines: the factor of the offset that they start from, and the factor of their C.
     loss : {"squared_hinge", "log"}
-        Of machines against the rest: each by itself, or all classes of a list in one logistic regression.
+        For one-vs-rest machines: trained one by one, or as one logistic regression over the classes of each list.
     weighs_path : bool
-        Whether the path gets a weight beside the machines that is fitted to the validation rows. Machines that start
-        from an offset have the path in it.
+        Whether the path score is added to the machines with a weight that is fitted to the validation rows. Machines
+        that start from an offset have the path in it.
     """
 
     decide: str
@@ -43,9 +43,9 @@ class Candidate:
     weighs_path: bool = True
 
     def beam(self, asked: int) -> int:
-        """Return the width of the beam, given the one that is asked for; 0 has no beam.
+        """Return the width of the beam, given the requested one; 0 means no beam.
 
-        Many finalists need a beam as wide; usual ones are found by one of half their number.
+        Many finalists need a beam as wide as their number; for the usual number, half of it is enough.
         """
         return max(asked, self.n_finalists) if asked and self.n_finalists > LISTED else asked
 
@@ -92,7 +92,7 @@ DECIDERS, DECIDERS_OF_KERNELS, DECIDERS_OF_TWO = ("pairs", "rest"), ("pairs",), 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the user asks for; None and "auto" leave the choice to the rules."""
+    """The parameters given by the user; None and "auto" leave the choice to the rules."""
 
     decide: str
     n_finalists: int | None
@@ -108,7 +108,7 @@ def number_of_folds(wanted: Wanted, n_rows: int) -> int:
 
 
 def learns_from_all(training_set: TrainingSet) -> bool:
-    """Return whether machines against the rest learn from all rows, not from lists."""
+    """Return whether one-vs-rest machines learn from all rows, not from lists."""
     X = training_set.X
     n_values = X.size / DENSE_SPEED if isinstance(X, np.ndarray) else X.nnz
     return bool(n_values * training_set.n_classes <= WORK_OF_ALL)
@@ -120,14 +120,14 @@ def is_dense(training_set: TrainingSet) -> bool:
 
 
 def number_of_parts(n_rows: int) -> int:
-    """Return how many parts of the rows take turns as validation rows of machines that learn from lists."""
+    """Return the number of parts of the rows that are held out in turn for machines that learn from lists."""
     return min(PARTS, math.ceil(VALIDATION_ROWS * PARTS / n_rows))
 
 
 def rank_without_validation(candidate: Candidate) -> tuple[bool, bool, int]:
     """Return the rank of a candidate if there are no validation rows.
 
-    Logistic regression where rows are dense, else one-vs-rest, with a kernel one-vs-one, among most finalists.
+    Logistic regression for dense rows, else one-vs-rest, or one-vs-one with a kernel; always with the most finalists.
     """
     is_logistic = candidate.loss == "log" and candidate.cost_factor == 1.0
     return is_logistic, candidate.decide == "rest" and candidate.offset_scale == 0.0, candidate.n_finalists
@@ -145,7 +145,7 @@ def against_the_rest(training_set: TrainingSet) -> list[Candidate]:
 
 
 def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:
-    """Return what cross-validation chooses from."""
+    """Return the candidates for cross-validation."""
     n_classes, is_linear = training_set.n_classes, training_set.function is None
     names: tuple[str, ...] = DECIDERS if is_linear else DECIDERS_OF_KERNELS
     if wanted.decide != "auto":

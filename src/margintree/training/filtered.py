@@ -1,8 +1,8 @@
 """From the leaves up, with a filter: the training of the filter tree (Beygelzimer, Langford, Ravikumar 2009).
 
-A node decides between the winners of its two subtrees. A row can only be won for its class if the class wins
-its own subtree, so a node is trained on exactly the rows whose true class does: those that every machine
-between the node and the class's leaf sends the right way.
+A node decides between the winners of its two subtrees. A row can only be classified correctly if its class wins its own
+subtree, so a node is trained on exactly the rows whose true class does: those that every machine between the node and
+the class's leaf sends the right way.
 """
 
 from dataclasses import dataclass

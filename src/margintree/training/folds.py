@@ -1,8 +1,8 @@
-"""Folds of the training rows: each row is held out once, by machines that are trained on the others.
+"""Folds of the training rows: each row is held out once, from machines that are trained on the others.
 
-The order in which the rows of a class are dealt follows from what they hold, so that neither their place nor a seed
-plays a part. Rows that repeat are dealt one by one, as in any cross-validation. Weights that are whole multiples of the
-smallest one are such rows: one of weight 3 is dealt as three. Other weights only say how much a row counts.
+The rows of a class are assigned to folds in an order that depends on their content, not on their positions or a seed.
+Repeated rows are assigned one by one, as in any cross-validation. Weights that are integer multiples of the smallest
+one are treated as repeated rows: a row of weight 3 is assigned as three. Other weights only say how much a row counts.
 """
 
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ Index = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Folds:
-    """Rows as they are dealt: piece p is row ``row[p]``, with this share of its weight, and is held out by ``fold[p]``.
+    """Rows as assigned: piece p is row ``row[p]``, with this share of its weight, and is held out in ``fold[p]``.
 
-    A row is one piece, unless its weight stands for rows that several folds share. Pieces are sorted by row.
+    A row is one piece, unless its weight represents several rows in different folds. Pieces are sorted by row.
     """
 
     row: Index
@@ -30,7 +30,7 @@ class Folds:
 
 
 def deal(keys: npt.NDArray[np.uint64], class_start: Index, weight: Array, n_folds: int) -> Folds:
-    """Deal the rows of each class out to the folds in turn, in the order of their keys.
+    """Assign the rows of each class to the folds in turn, in the order of their keys.
 
     Examples
     --------

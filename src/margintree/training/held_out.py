@@ -1,7 +1,7 @@
 """Machines trained without the rows that they are evaluated on, and their decision values.
 
-Kernel machines tell what they would say of each of their rows without it. Linear machines, of which there may be
-thousands on many sparse rows, are trained without a fold of the rows at a time.
+Kernel machines have leave-one-out values for each of their rows. Linear machines, of which there may be thousands on
+many sparse rows, are trained without one fold at a time.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ ROWS_PER_TASK = 2**13
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Training rows as they are dealt, with their fold and how much they count, 1 on average of the units dealt."""
+    """Training rows as assigned to folds, with their importance, which is 1 on average."""
 
     training_set: TrainingSet
     # Where each stood before rows whose weight stands for several were taken apart.
@@ -50,7 +50,7 @@ class Rows:
 
     @classmethod
     def of(cls, training_set: TrainingSet, folds: Folds, n_folds: int, keys: npt.NDArray[np.uint64]) -> "Rows":
-        """Take rows apart as they are dealt."""
+        """Split rows of several units as they are assigned to folds."""
         if len(folds.row) > training_set.n_rows:
             class_start = np.searchsorted(folds.row, training_set.class_start)
             training_set = training_set.part(folds.row, class_start, folds.share)
@@ -61,7 +61,7 @@ class Rows:
 
     @classmethod
     def one_by_one(cls, training_set: KernelTrainingSet, keys: npt.NDArray[np.uint64]) -> "Rows":
-        """Return rows each of which is held out by itself."""
+        """Return rows that are held out one at a time."""
         n_rows, cost = training_set.n_rows, 1.0 / training_set.ridge
         importance = cost * (float(training_set.units.sum()) / cost.sum())
         order = np.argsort(keys, kind="stable")
@@ -69,7 +69,7 @@ class Rows:
 
     @property
     def leave_one_out(self) -> bool:
-        """Whether each row is held out by itself."""
+        """Whether rows are held out one at a time."""
         return isinstance(self.training_set, KernelTrainingSet) and self.training_set.leaves_one_out
 
     def take(self, rows: Index) -> Any:
@@ -83,7 +83,7 @@ class Rows:
         return np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
 
     def model(self, grown: Grown, sigmoids: Sigmoids | None, deciding: Sequence[NodeClassifier]) -> TreeModel:
-        """Lay machines that were trained on these rows out for prediction."""
+        """Lay out machines that were trained on these rows for prediction."""
         X, function = self.training_set.X, self.training_set.function
         if isinstance(self.training_set, KernelTrainingSet) and self.training_set.leaves_one_out:
             return LeftOutTree.of(grown, self.training_set, sigmoids, deciding)
@@ -103,7 +103,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """For each fold, a tree whose machines were trained without it and without the rows that are left out of all.
+    """For each fold, a tree whose machines were trained without it and without the rows that are always left out.
 
     ``own_score`` is the log probability of the path of each row to its own class.
     """
@@ -118,7 +118,7 @@ class HeldOut:
 
     @property
     def sigmoids(self) -> Sigmoids:
-        """Those of all nodes, which the folds share."""
+        """The sigmoids of all nodes, which the folds share."""
         sigmoids = self.models[0].sigmoids
         assert sigmoids is not None
         return sigmoids
@@ -136,7 +136,7 @@ class HeldOut:
                 yield piece, model
 
     def finalists(self, asked: Mask, width: int, gap: float, size: int, n_threads: int) -> Finalists:
-        """Return the finalists of the rows that are asked about and their path scores; -1 fills what is missing."""
+        """Return the finalists of the requested rows and their path scores, padded with -1."""
         shape = (len(asked), size)
         classes, scores = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.float32)
         rows, parts = (
@@ -159,7 +159,7 @@ class HeldOut:
         return classes[asked], scores[asked]
 
     def lists(self, width: int, gap: float, size: int, n_threads: int, form: Callable[..., Any]) -> Any:
-        """Return the finalists of all rows in some form; validation and the final machines learn from the same ones."""
+        """Return the finalists of all rows in some form; validation and the final machines share them."""
         if (width, gap, size) not in self._lists:
             everyone = np.ones(len(self.rows.fold), dtype=np.bool_)
             self._lists[width, gap, size] = form(*self.finalists(everyone, width, gap, size, n_threads), self.own_score)
@@ -177,8 +177,8 @@ def hold_out(
 ) -> HeldOut:
     """Train all nodes without each fold in turn, and fit their sigmoids to the decision values of its rows.
 
-    ``trainer`` trains on ``rows``. The rows that are left out are asked about as well, but teach nothing. ``on_fold``
-    hears of each fold that is done.
+    ``trainer`` trains on ``rows``. The rows that are left out are evaluated as well, but not trained on. ``on_fold`` is
+    called after each fold.
     """
     grown: list[Grown] = []
     for fold in range(rows.n_folds):
@@ -196,7 +196,7 @@ def leave_one_out(rows: Rows, grown: Grown) -> HeldOut:
 
 
 def calibrated(rows: Rows, grown: list[Grown], counted: Array) -> HeldOut:
-    """Fit the sigmoids of all nodes to held-out rows, which count so much."""
+    """Fit the sigmoids of all nodes to held-out rows, weighted by their importance."""
     classes, trees = rows.classes, [tree for tree, _ in grown[0]]
     models = [rows.model(machines, None, ()) for machines in grown]
     fitted, scores = [], []
@@ -213,7 +213,7 @@ def calibrated(rows: Rows, grown: list[Grown], counted: Array) -> HeldOut:
 
 
 def _is_new_class(rows: Rows, left_out: Mask) -> Mask:
-    """Return whether the machines that are asked about a row have seen no row of its class."""
+    """Return whether the machines that are evaluated on a row have seen no row of its class."""
     classes = rows.classes
     counts = np.zeros((rows.training_set.n_classes, rows.n_folds), dtype=np.int64)
     np.add.at(counts, (classes[~left_out], rows.fold[~left_out]), 1)
@@ -225,7 +225,7 @@ def machines_without(
 ) -> list[NodeClassifier]:
     """Train every node of the tree, in preorder, without the rows that are left out.
 
-    Linear machines come as a pruned model keeps them.
+    Linear machines are pruned as in the final model.
     """
 
     def train(node: int) -> NodeClassifier:

@@ -1,7 +1,7 @@
-"""Decision values of training rows by kernel machines that have not seen them, without training any machine again.
+"""Leave-one-out decision values of kernel machines, without training any machine again.
 
-A kernel machine tells what it would say of each of its rows if it were trained without this row (see
-``KernelRows.leave_one_out``). Other machines have not seen the row in any case.
+``KernelRows.leave_one_out`` gives the value of a machine for each of its training rows, as if it were trained without
+this row. Other machines have not seen the row anyway.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +47,7 @@ class LeftOutTree:
         sigmoids: Sigmoids | None,
         deciding: Sequence[NodeClassifier],
     ) -> "LeftOutTree":
-        """Give the machines the numbers that they have in a ``KernelTree``."""
+        """Assign the machines their numbers in a ``KernelTree``."""
         machines: dict[int, KernelClassifier] = {}
         first = 0
         for tree, classifiers in grown:
@@ -77,7 +77,7 @@ class LeftOutTree:
         return support, sp.csr_array((values, (place, number)), shape=shape), constants
 
     def on_own_rows(self, number: int) -> tuple[Index, npt.NDArray[np.float64]]:
-        """Return the rows that a machine was trained on, and its values there, each as if the row were left out."""
+        """Return the rows that a machine was trained on, and its leave-one-out values there."""
         machine = self.machines[number]
         if machine.trained_on is None or machine.left_out is None:
             return np.empty(0, dtype=np.int64), np.empty(0)
@@ -108,7 +108,7 @@ class LeftOutTree:
             yield part.start, part.stop, layout(np.ascontiguousarray(values)), self.forest
 
     def _values(self, rows: Index) -> npt.NDArray[np.float64]:
-        """Return the values of all machines, each of which has not seen the row."""
+        """Return the values of all machines, leaving the row out of those trained on it."""
         support, coefficients, constants = self._coefficients
         values = self.training_set.source.block(rows, support) @ coefficients + constants
         known = self._left_out[rows]

@@ -1,4 +1,4 @@
-"""Binary machines between two groups of training rows, each by itself."""
+"""Binary machines between two groups of training rows, trained independently."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -36,7 +36,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class Trainer:
-    """Trains machines on parts of one training set; ``on_machine`` hears of each, in the thread that trained it."""
+    """Trains machines on parts of one training set; ``on_machine`` is called after each, in its thread."""
 
     training_set: TrainingSet
     tol: float
@@ -45,7 +45,7 @@ class Trainer:
     on_machine: Callable[[Machine], None] | None = None
 
     def with_cost(self, factor: float) -> "Trainer":
-        """Return a trainer whose C is that of this one times a factor."""
+        """Return a trainer with C multiplied by a factor."""
         return replace(self, training_set=self.training_set.with_cost(factor))
 
     def on_rows(self, rows: NodeRows, labelling: Array) -> Machine:
@@ -94,7 +94,7 @@ class Trainer:
 
 
 def as_kept(machine: NodeClassifier, training_set: TrainingSet, prune: float) -> NodeClassifier:
-    """Return what a pruned model keeps of a machine; of a kernel machine, all."""
+    """Return a machine as kept by a pruned model; kernel machines are unchanged."""
     if isinstance(training_set, LinearTrainingSet) and isinstance(machine, LinearClassifier):
         return compact(machine, prune, training_set.X.shape[1])
     return machine
@@ -123,7 +123,7 @@ def train_pairs(trainer: Trainer, pairs: Index, n_threads: int = 1) -> list[Mach
 
 
 def train_each(trainer: Trainer, tree: ClassTree, n_threads: int = 1) -> list[Machine]:
-    """Train the machine of every internal node by itself, on the rows of the classes below it, in preorder."""
+    """Train the machine of every internal node independently, on the rows of the classes below it, in preorder."""
 
     def train(node: int) -> Machine:
         sides = (tree.classes_below(int(child)) for child in (tree.children_left[node], tree.children_right[node]))

@@ -18,7 +18,7 @@ TASKS_AT_A_TIME = 64
 def pairs_that_meet(finalists: npt.NDArray[np.integer], own: Index | None, n_classes: int) -> Index:
     """Return the different pairs of classes that are finalists of the same row, the smaller class first.
 
-    ``finalists`` has -1 where there are fewer. With ``own``, each finalist also meets the row's own class.
+    ``finalists`` is padded with -1. With ``own``, each finalist also meets the row's own class.
     """
     lists = finalists.astype(np.int64)
     if own is not None:
@@ -37,7 +37,7 @@ def train_pairs(
 ) -> list[NodeClassifier] | WeightTable:
     """Train a machine for each pair, on the rows of its classes that count; a positive value means the first class.
 
-    Linear machines come flat: hundreds of thousands of them would take far more memory one by one.
+    Linear machines are returned as one table: hundreds of thousands of separate ones would take far more memory.
     """
     training_set = trainer.training_set
     class_start, n_features = training_set.class_start, training_set.X.shape[1]

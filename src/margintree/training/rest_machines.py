@@ -1,10 +1,10 @@
-"""One machine per class, against the rest: all other rows, or those on whose lists of finalists the class stands.
+"""One machine per class, against the rest: all other rows, or those with the class among their finalists.
 
 Lists come from machines that have not seen the row, so the negatives of a class are the rows that are mistaken for it,
 and training costs rows x finalists instead of rows x classes. Linear machines that learn from lists may start from an
-offset. Two facts about a pair of row and class are honest without a machine: the score of the path, from held-out
-machines, and the projection on the direction of the class mean, taken without the row itself (the cosine, for rows of
-unit length). A blend of them is the offset, and the machine learns what it leaves open.
+offset. Two scores of a pair of row and class are unbiased without a machine: that of the path, from held-out machines,
+and the projection on the direction of the class mean, taken without the row itself (the cosine, for rows of unit
+length). The offset is a blend of them, and the machine learns the rest.
 """
 
 from collections.abc import Callable
@@ -42,8 +42,8 @@ def train_against_all(trainer: Trainer, counted: Mask, prune: float, n_threads: 
 class Lists:
     """Rows with the classes on their lists, sorted by class; class k has ``start[k]:start[k + 1]``.
 
-    The training rows are sorted by class as well, class k having ``class_start[k]:class_start[k + 1]``. A row is paired
-    with its own class in any case.
+    The training rows are sorted by class as well, class k having ``class_start[k]:class_start[k + 1]``. A row is always
+    paired with its own class.
     """
 
     class_start: Index
@@ -59,7 +59,7 @@ class Lists:
         scores: npt.NDArray[np.floating],
         own_score: Array,
     ) -> "Lists":
-        """Sort the finalists of all rows (-1 fills a list) by class."""
+        """Sort the finalists of all rows (padded with -1) by class."""
         start = np.empty(len(class_start), dtype=np.int64)
         compiled.pairs.count_pairs(finalists, class_start, start)
         row, path_score = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.float32)
@@ -91,7 +91,7 @@ class Blend:
 
 @dataclass(frozen=True, eq=False)
 class ListTrainer:
-    """Trains machines on lists, without the rows of no importance."""
+    """Trains machines on lists, without rows of importance 0."""
 
     trainer: Trainer
     lists: Lists
@@ -101,13 +101,13 @@ class ListTrainer:
 
     @property
     def counted(self) -> Mask:
-        """The rows that teach anything."""
+        """The rows that are trained on."""
         return self.importance > 0.0
 
     def train(self, offset_scale: float, cost_factor: float) -> tuple[list[NodeClassifier], float]:
-        """Return the machine of each class and the weight of the path beside them.
+        """Return the machine of each class and the weight of the path score.
 
-        ``offset_scale`` says how far a linear machine relies on the offset, ``cost_factor`` multiplies C.
+        ``offset_scale`` multiplies the offset of a linear machine, ``cost_factor`` multiplies C.
         """
         training_set = self.trainer.training_set
         if not isinstance(training_set, LinearTrainingSet):
@@ -149,14 +149,14 @@ class ListTrainer:
         return projection
 
     def _mean_weight(self, training_set: LinearTrainingSet) -> Array:
-        """Return what each row counts in its class mean; 1 on average, whatever the scale of the weights."""
+        """Return the weight of each row in its class mean; 1 on average, whatever the scale of the weights."""
         weight = np.where(self.counted, training_set.sample_weight, 0.0)
         return np.asarray(weight * (self.importance.sum() / weight.sum()))
 
     def _fit_blend(self, projection: Array) -> Blend:
-        """Return the blend with the least squared hinge loss over all pairs in which no fact counts against a class.
+        """Return the blend with nonnegative weights that has the smallest squared hinge loss over all pairs.
 
-        A weight below zero would be an artefact: of lists, which leave out pairs whose path says no, or of machines
+        A negative weight would be an artefact: of lists, which leave out pairs with a low path score, or of machines
         that have not seen the class of a row at all.
         """
         lists, path_score = self.lists, self.lists.path_score

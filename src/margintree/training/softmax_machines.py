@@ -1,8 +1,8 @@
-"""Machines of all classes at once for dense rows: multinomial logistic regression on the lists of finalists.
+"""Joint machines of all classes for dense rows: multinomial logistic regression on the lists of finalists.
 
-Dense rows tell their class by how far they lie from the class means, in the metric in which classes are round: that of
-their shared covariance. Rows are moved into this metric once. There the scores of linear discriminant analysis and of
-the path are the offset, in the blend that makes the own classes most likely; the machines learn what it leaves open.
+The class of a dense row shows in its distances from the class means, in the metric of the shared covariance, in which
+classes are spherical. Rows are transformed to this metric once. There the offset is the blend of the scores of linear
+discriminant analysis and of the path with the largest likelihood; the machines learn the rest.
 """
 
 from dataclasses import dataclass
@@ -39,9 +39,9 @@ class ClassMetric:
 
     @classmethod
     def of(cls, training_set: LinearTrainingSet, classes: Index, importance: Array) -> "ClassMetric":
-        """Shrink the covariance within the classes as Ledoit and Wolf (2004), without the rows of no importance.
+        """Shrink the within-class covariance as Ledoit and Wolf (2004), without rows of importance 0.
 
-        Lengths stay those of the rows, on average, so that C keeps its meaning.
+        Rows keep their length on average, so that C keeps its meaning.
         """
         X, n_classes, counted = training_set.X, training_set.n_classes, importance > 0.0
         weight = np.where(counted, training_set.sample_weight, 0.0)
@@ -67,7 +67,7 @@ class ClassMetric:
         return cls(centre, transform * np.sqrt(squared), squared if squared > 0.0 else 1.0)
 
     def rows(self, training_set: LinearTrainingSet) -> Single:
-        """Move rows into the metric, in single precision."""
+        """Transform rows to the metric, in single precision."""
         X = training_set.X
         result = np.empty((training_set.n_rows, X.shape[1]), dtype=np.float32)
         centre, transform = self.centre.astype(X.dtype), self.transform.astype(X.dtype)
@@ -77,7 +77,7 @@ class ClassMetric:
 
 
 def shrunk(covariance: Array, fourth: float, n_rows: float) -> Array:
-    """Return the covariance drawn towards a multiple of the identity; ``fourth`` is the mean of |x|^4 of its rows."""
+    """Return the covariance shrunk towards a multiple of the identity; ``fourth`` is the mean of |x|^4 of its rows."""
     n_features = len(covariance)
     size = float(np.trace(covariance)) / n_features
     away = float(np.sum(covariance**2)) - n_features * size**2
@@ -94,9 +94,9 @@ def add_by_class(sums: Array, classes: Index, rows: npt.NDArray[np.floating]) ->
 
 @dataclass(frozen=True, eq=False)
 class RowLists:
-    """For each row the classes in question and their path scores, the own class first; -1 fills a list.
+    """The candidate classes of each row and their path scores, its own class first, padded with -1.
 
-    Complete lists have all classes, and nothing of their paths.
+    Complete lists have all classes, and no path scores.
     """
 
     classes: npt.NDArray[np.int32]
@@ -129,7 +129,7 @@ class RowLists:
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxTrainer:
-    """Trains on lists, without the rows of no importance.
+    """Trains on lists, without rows of importance 0.
 
     ``order`` has the rows that count in an order that follows from their content.
     """
@@ -148,7 +148,7 @@ class SoftmaxTrainer:
 
     @classmethod
     def of(cls, training_set: LinearTrainingSet, lists: RowLists, importance: Array, order: Index) -> "SoftmaxTrainer":
-        """Move the rows of a training set into the metric of its classes."""
+        """Transform the rows of a training set to the metric of its classes."""
         own = lists.classes[:, 0].astype(np.int64)
         metric = ClassMetric.of(training_set, own, importance)
         counted = order[importance[order] > 0.0]
@@ -156,7 +156,7 @@ class SoftmaxTrainer:
         return cls(metric.rows(training_set), metric, lists, importance, counted, cost, n_classes)
 
     def train(self, cost_factor: float, tol: float, max_iter: int) -> tuple[list[NodeClassifier], float, float]:
-        """Return the machine of each class, the weight of the path beside them, and the relative duality gap."""
+        """Return the machine of each class, the weight of the path score, and the relative duality gap."""
         means, squared_norms, scores = self._mean_scores()
         mean_weight, path_weight = self._blend(scores)
         offsets = np.float32(mean_weight) * scores + np.float32(path_weight) * self.lists.path_scores
@@ -202,10 +202,10 @@ class SoftmaxTrainer:
         return centres, squared_norms, scores
 
     def _blend(self, scores: Single) -> tuple[float, float]:
-        """Return the weights of mean score and path score that make the own classes most likely; none is negative.
+        """Return the nonnegative weights of mean score and path score with the largest likelihood of the own classes.
 
-        Rows that are the only ones of their class say nothing. Where all are, there is no offset, unless lists leave
-        classes out: then the nearest mean decides.
+        Rows that are the only ones of their class are not informative. If all are, there is no offset, unless lists
+        leave classes out: then the nearest mean decides.
         """
         n_rows_of_class = np.bincount(self.lists.classes[self.order, 0], minlength=self.n_classes)
         rows = self.order[n_rows_of_class[self.lists.classes[self.order, 0]] > 1][:BLEND_ROWS]

@@ -1,7 +1,7 @@
-"""What candidates make of validation rows: how many are right, at what cost, and how their scores are weighed.
+"""Evaluation of candidates on validation rows: accuracy, cost, and the weights of their scores.
 
-Scores of a decider become probabilities by two weights that make the own classes of the validation rows most likely:
-the slope of the machines' values, and the weight of the path score beside them.
+Scores of a decider become probabilities by two weights with the largest likelihood on the validation rows: the slope of
+the machines' values, and the weight of the path score.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,7 +28,7 @@ LEAST_SLOPE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a candidate makes of validation rows."""
+    """The results of a candidate on validation rows."""
 
     is_right: Mask
     importance: Array
@@ -38,7 +38,7 @@ class Result:
 
     @property
     def accuracy(self) -> float:
-        """The share of rows that are right."""
+        """The share of rows that are classified correctly."""
         total = self.importance.sum()
         return float(self.importance @ self.is_right / total) if total else 0.0
 
@@ -117,7 +117,7 @@ class Asked:
 
 
 def result_of(asked: Sequence[Asked], n_threads: int) -> Result:
-    """Weigh the scores of a candidate by all validation rows, and let it classify them."""
+    """Fit the weights of a candidate's scores to all validation rows, and classify them."""
     if not asked:
         return Result(np.empty(0, dtype=np.bool_), np.empty(0), np.empty(0))
     kind, weighs_path = asked[0].decider.kind, asked[0].candidate.weighs_path
@@ -136,7 +136,7 @@ def result_of(asked: Sequence[Asked], n_threads: int) -> Result:
 
 
 def weighed_decider(decider: Decider, slope: float, path_weight: float) -> Decider:
-    """Return the decider with its slope, and with the path weight beside the one that it may have already."""
+    """Return the decider with its slope, and with the path weight added to the one that it may already have."""
     if decider.kind == "rest":
         # Here the slope multiplies both.
         path_weight = decider.path_weight + path_weight / slope
@@ -144,7 +144,7 @@ def weighed_decider(decider: Decider, slope: float, path_weight: float) -> Decid
 
 
 def weights_of(groups: Sequence[Groups], is_free: tuple[bool, bool]) -> tuple[float, float]:
-    """Return the weights of two scores whose softmax makes the own classes most likely."""
+    """Return the weights of two scores whose softmax gives the own classes the largest likelihood."""
     if not groups:
         return 1.0, 0.0
     lengths, first, second, is_own, weights = (np.concatenate(column) for column in zip(*groups, strict=True))
@@ -157,7 +157,7 @@ def weights_of(groups: Sequence[Groups], is_free: tuple[bool, bool]) -> tuple[fl
 
 
 def deciding_values(model: TreeModel, decider: Decider, X: Any, row: Index, machine: Index) -> Array:
-    """Return the values of deciding machines for rows of X, which come sorted."""
+    """Return the values of deciding machines for sorted rows of X."""
     result = np.empty(len(row))
     for first, last, rows, forest in model.blocks(X):
         part = slice(*np.searchsorted(row, [first, last]))
