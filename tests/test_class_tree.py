@@ -205,13 +205,17 @@ def test_a_tree_does_not_follow_changes_of_the_arrays_it_was_made_of() -> None:
         pytest.param([1, -1], [-1, -1], [-1, 0], "two children.*left 1 and right -1 at node 0", id="one child"),
         pytest.param([2, -1, -1], [1, -1, -1], [-1, 0, 1], "node 2 where node 1 is expected", id="children swapped"),
         pytest.param(
-            [1, 3, -1, -1, -1], [2, 4, -1, -1, -1], [-1, -1, 0, 1, 2], "node 3 where node 2 is expected", id="level order"
+            [1, 3, -1, -1, -1],
+            [2, 4, -1, -1, -1],
+            [-1, -1, 0, 1, 2],
+            "node 3 where node 2 is expected",
+            id="level order",
         ),
         pytest.param([1, -1, -1], [3, -1, -1], [-1, 0, 1], r"children_right must lie in -1\.\.2 .* Got 3", id="beyond"),
         pytest.param([-2], [-1], [0], r"children_left must lie in -1\.\.0 .* Got -2", id="below -1"),
         pytest.param([1, -1, -1], [2, -1, -1], [0, 1, 2], "-1 at an internal node. Got 0 at node 0", id="class inside"),
         pytest.param([1, -1, -1], [2, -1, -1], [-1, 0, -1], "at a leaf. Got -1 at node 2", id="leaf without class"),
-        pytest.param([1, -1, -1], [2, -1], [-1, 0, 1], r"one length. Got \(3, 2, 3\)", id="lengths differ"),
+        pytest.param([1, -1, -1], [2, -1], [-1, 0, 1], r"same length. Got \(3, 2, 3\)", id="lengths differ"),
         pytest.param([], [], [], r"at least one node. Got shape \(0,\)", id="no node"),
         pytest.param([[-1]], [[-1]], [[0]], r"one-dimensional .* Got shape \(1, 1\)", id="two dimensions"),
         pytest.param([-1.0], [-1], [0], "children_left must hold signed integers .* float64", id="floats"),
@@ -290,8 +294,8 @@ def test_names_may_be_a_numpy_array_of_any_labels() -> None:
         ("(0,1;", "parentheses must match; here 1 are open"),
         ("0,1;", "parentheses must match; here 0 are open"),
         ("(0,1));", "parentheses must match; here 0 are open"),
-        ("(0);", "two children, and this one has 1"),
-        ("(0,1,2);", "two children, and this one has 3"),
+        ("(0);", "two children, but one has 1"),
+        ("(0,1,2);", "two children, but one has 3"),
         ("(0,);", r"Expected \( or name .* Got '\)' at position 3"),
         ("(0 1,2);", "Got '1' at position 3"),
         ("(0:,1);", "Expected length"),
@@ -312,7 +316,7 @@ def test_newick_that_is_no_class_tree_is_refused(text: str, message: str) -> Non
     ("names", "message"),
     [
         (["cat"], "each of the 2 classes. Got 1 names"),
-        (["cat", "cat"], "must differ.* Got 'cat' more than once"),
+        (["cat", "cat"], "must be unique.* Got 'cat' more than once"),
         (["cat", "fox"], "members of names. Got 'dog'"),
     ],
 )
@@ -323,7 +327,7 @@ def test_newick_names_that_do_not_fit_are_refused(names: list[str], message: str
 
 def test_ambiguous_names_are_not_written_to_newick_but_drawn() -> None:
     tree = ClassTree.from_nested((0, 1))
-    with pytest.raises(ValueError, match="must differ"):
+    with pytest.raises(ValueError, match="must be unique"):
         tree.to_newick(["cat", "cat"])
     assert tree.to_text(["cat", "cat"]) == "[0]\n├── cat\n└── cat"
 

@@ -221,7 +221,7 @@ def test_the_table_names_every_node_and_finalist(digits):
         assert f"[{step.node}] {step.side}: decision value {step.decision_value:+.3g}" in text
     for finalist in explanation.finalists:
         assert f"\n  {finalist.label} " in text
-    assert "decided by machines of pairs" in text
+    assert "decided by one-vs-one machines" in text
 
 
 def test_names_of_classes_are_shown_and_labels_stay(digits):

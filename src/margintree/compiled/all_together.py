@@ -14,9 +14,9 @@ scores v_m = w_m'x - A b_m without its own share, and a_m = -b_m, the optimum is
 or a larger theta for which sum_m a_m = u. ``theta`` is found without sorting: on a set of classes that is too large
 it comes out too small, so classes at or below it drop out until none does (Michelot 1986).
 
-Pairs of row and class with b_jm = 0 and a score well below theta leave the row's list, rows that have nothing left to
-move leave the active set (shrinking). As in ``linear_dual`` the scores met on the way estimate the primal value, and
-only a promising estimate is worth the pass over all pairs that the exact gap takes.
+Pairs of row and class with b_jm = 0 and a score well below theta leave the row's list, and rows with no pair left leave
+the active set (shrinking). As in ``linear_dual``, the scores computed during an epoch estimate the primal value, and
+the exact gap, which takes a pass over all pairs, is computed only if the estimate is small enough.
 
 The weights are feature-major, ``weights[i, m]``: the classes of one feature lie side by side.
 
@@ -107,7 +107,7 @@ def add_changes(rows, i, weights, changed, change):
 
 @compiled
 def threshold(values, own, squared_norm, ridge, bound):
-    """Return theta for the scores ``values`` of the other classes; ``values`` is used up."""
+    """Return theta for the scores ``values`` of the other classes; ``values`` is overwritten."""
     curvature = squared_norm + 2.0 * ridge
     n, before = values.shape[0], -1
     total, theta = 0.0, own - 1.0
@@ -151,7 +151,7 @@ def row_loss(scores, own, listed, ridge, bound):
 
 @compiled
 def move_row(rows, i, own, listed, squared_norm, ridge, bound, coefficients, weights, scores, space):
-    """Solve the problem of one row from its ``scores``; ``space`` is room to work in.
+    """Solve the problem of one row from its ``scores``; ``space`` is a workspace.
 
     Returns theta, the row's part of the dual value, the growth of sum_m |w_m|^2, and how far the row was from its
     optimum, in scores.
@@ -302,7 +302,7 @@ def solve(problem, coefficients, weights, tol, max_iter, seed, stop):
 
 @compiled
 def refine(problem, coefficients, weights, precision, max_iter, seed, stop):
-    """Go on from a solution until no row is further from its optimum than ``precision``, in scores.
+    """Continue from a solution until no row is further from its optimum than ``precision``, in scores.
 
     The gap is lost in rounding long before the weights are: they err by its square root.
     """

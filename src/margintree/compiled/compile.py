@@ -34,7 +34,7 @@ SECONDS_BEFORE_A_WORD = 2.0
 
 
 class _Announcement(event.Listener):  # type: ignore[misc]
-    """Says once that the compiler is at work, when it has been for a while; a cache on disk spares later processes."""
+    """Reports once that code is being compiled, if it takes long; later processes use the cache on disk."""
 
     def __init__(self) -> None:
         self._open, self._began, self._seconds = 0, 0.0, 0.0

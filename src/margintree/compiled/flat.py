@@ -1,13 +1,13 @@
-"""Many machines without a tree: their values for a row, and the class that these choose.
+"""Many machines without a tree: their values for a row, and the class that they predict.
 
-Machine m has the value scale[m] * (its inner product) + intercept[m]. Of a table of machines one after the other
-(``margintree.compiled.tables``) any can be asked alone. A table by features is for methods that ask all machines: each
-value of the row meets the weights of its feature, which lie side by side. It has the form
+Machine m has the value scale[m] * (its inner product) + intercept[m]. In a table of machines one after the other
+(``margintree.compiled.tables``), any machine can be evaluated alone. A table by features is for methods that evaluate
+all machines: each value of the row is multiplied by the weights of its feature, which are contiguous. It has the form
 
 - ``(weights,)``: dense, features by machines;
 - ``(start, machine, weights)``: feature j has the weights ``start[j]:start[j + 1]``, of the machines named there.
 
-A row that is not sound makes the class -1; see ``margintree.compiled.single`` for rows.
+For an invalid row the class is -1; see ``margintree.compiled.single`` for rows.
 """
 
 from typing import Any, NamedTuple
@@ -139,7 +139,7 @@ def values_of(row, n_features, machines):
 
 @compiled
 def largest(row, n_features, machines):
-    """Return the class with the largest value, the first of equal ones; a single machine says by its sign which."""
+    """Return the class with the largest value, the first one in a tie; for a single machine, its sign decides."""
     values = values_of(row, n_features, machines)
     if values.shape[0] == 0:
         return np.int64(-1)
@@ -150,9 +150,9 @@ def largest(row, n_features, machines):
 
 @compiled
 def count_votes(values, pairs, sums, votes):
-    """Fill the votes of every class, plus a term below one half that ranks equal ones by their summed values.
+    """Fill the votes of every class, plus a term below one half that breaks ties by the sum of the values.
 
-    Machine m stands between the classes ``pairs[m]``, and a positive value is a vote for the first of them.
+    Machine m separates the classes ``pairs[m]``, and a positive value is a vote for the first of them.
     """
     sums[:] = 0.0
     votes[:] = 0.0
@@ -176,7 +176,7 @@ def count_votes_of_rows(values, pairs, votes):
 
 @compiled
 def most_votes(row, n_features, machines, pairs, n_classes):
-    """Return the class with most votes. Of two classes the second wins by a negative value."""
+    """Return the class with the most votes. With two classes, a negative value predicts the second."""
     values = values_of(row, n_features, machines)
     if values.shape[0] == 0:
         return np.int64(-1)
@@ -206,7 +206,7 @@ def _last_of_first(rows, machines, order, machine_of):
 
 @compiled
 def last_left(row, n_features, machines, order, machine_of):
-    """Return the class that is left when machines between the first and the last have struck off all others."""
+    """Return the class that remains after machines between the first and the last have eliminated all others."""
     if not is_sound(row, n_features):
         return np.int64(-1)
     return np.int64(_last_of_first(as_rows(row, np.zeros(2, dtype=np.uint64)), machines, order, machine_of))

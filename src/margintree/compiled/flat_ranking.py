@@ -1,4 +1,4 @@
-"""Rank all classes of a row by machines of their own, without a tree.
+"""Rank all classes of a row by one machine each, without a tree.
 
 Probabilities are the softmax of the machines' values times the temperature. See ``margintree.compiled.flat`` for
 machines and ``margintree.compiled.single`` for single rows.
@@ -14,9 +14,9 @@ from margintree.compiled.walk import bounded, keep
 
 @compiled
 def _highest_and_total(values, temperature):
-    """Bound the values; return what one of them, v, is compared with.
+    """Clip the values; return ``highest`` and ``total``, which normalise them.
 
-    Its probability is exp(temperature * (v - highest)) / total.
+    The probability of a value v is exp(temperature * (v - highest)) / total.
     """
     highest, total = -np.inf, 0.0
     for k in range(values.shape[0]):
@@ -37,7 +37,7 @@ def _softmax(values, temperature):
 
 @compiled
 def _keep_best(values, temperature, classes, scores):
-    """Fill as many of the best classes as there is room for, and their probabilities; of equal ones the first."""
+    """Fill the best classes, as many as there is room for, and their probabilities; ties go to the first class."""
     n_kept = 0
     highest, total = _highest_and_total(values, temperature)
     for k in range(values.shape[0]):

@@ -1,4 +1,4 @@
-"""The rows of one node out of the training matrix, without the columns that they do not use."""
+"""The rows of one node, taken from the training matrix without unused columns."""
 
 import numpy as np
 

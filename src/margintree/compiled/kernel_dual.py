@@ -13,8 +13,8 @@ fraction of the scans; on usps it was 1.3 times faster than the steepest one and
 plain cyclic sweeps.
 
 Kernel rows are read as ``gram[slot[i]]``, in which the rows of class k begin at ``column[k]``: a node reads its part of
-a matrix over more rows where it is. A row that is not in memory has slot -1: the sweep stops there and tells, and the
-caller fills the slot and resumes.
+a matrix over more rows where it is. A row that is not in memory has slot -1: the sweep stops there and returns it, and
+the caller fills the slot and resumes.
 
 See docs/solvers/kernel_dual.md.
 """
@@ -30,7 +30,7 @@ TILE = 32
 
 @compiled
 def mirror(matrix):
-    """Copy what lies below the diagonal of a square matrix to its place above."""
+    """Copy the lower triangle of a square matrix to the upper one."""
     n = matrix.shape[0]
     for top in range(0, n, TILE):
         for left in range(0, top + 1, TILE):
@@ -108,10 +108,10 @@ def sweeps(
     resume,
     stop,
 ):
-    """Sweep until the gap closes, the dual passes ``cutoff``, the updates are used up or a row is missing.
+    """Sweep until the gap closes, the dual exceeds ``cutoff``, the updates are used up or a row is missing.
 
-    ``resume`` is [row to go on from, gain threshold of the unfinished sweep]; a fresh sweep starts
-    at row 0. Returns the number of updates, the primal and dual value, and the missing row or -1.
+    ``resume`` is [row to continue from, gain threshold of the unfinished sweep]; a fresh sweep starts at row 0. Returns
+    the number of updates, the primal and dual value, and the missing row or -1.
     """
     n = alpha.shape[0]
     cost, inverse_curvature, gains = np.empty(n), np.empty(n), np.empty(n)

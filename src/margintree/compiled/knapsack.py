@@ -20,7 +20,7 @@ TRY_ALL_UP_TO = 10
 def cheapest_labelling(costs, sizes, units, beta, max_cells):
     """Return the labelling; ``units`` are the sizes as integers, or empty where they are not integers.
 
-    Not compiled itself, so that only the way that is taken needs to be.
+    Not compiled itself, so that only the method in use has to be compiled.
     """
     n_classes = costs.shape[0]
     free = np.where(costs > 0.0, -1.0, 1.0)
@@ -86,7 +86,7 @@ def by_dynamic_programming(costs, units, beta):
 
 
 def by_repair(costs, sizes, beta, labelling):
-    """Move classes off the heavy side, least cost per weight first, until the balance holds."""
+    """Move classes off the heavy side, smallest cost per weight first, until the balance constraint holds."""
     return _repaired(sizes, beta, labelling, np.argsort(np.abs(costs) / sizes, kind="stable"))
 
 

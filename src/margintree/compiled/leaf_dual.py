@@ -1,11 +1,11 @@
-"""Scorers of leaves: linear L2-loss machines that start from an offset, one per class.
+"""One-vs-rest machines on lists of finalists: linear L2-loss machines that start from an offset, one per class.
 
-Class k sees the rows whose candidates include it, each with an offset o_j, the score that it has already:
+Class k is trained on the rows whose finalists include it, each with an offset o_j, its score so far:
 
     min_v  1/2 |v|^2 + 1/2 sum_j max(0, 1 - t_j (v'x_j + o_j))^2 / r_j
 
-which is the problem of ``linear_dual`` with the margin 1 - t_j o_j in place of 1. So is the way of
-solving it. With an intercept, every row has one more feature, which is 1.
+which is the problem of ``linear_dual`` with the margin 1 - t_j o_j instead of 1, and is solved in the same way. With an
+intercept, every row has one more feature, which is 1.
 
 See docs/solvers/leaf_dual.md.
 """
@@ -128,7 +128,7 @@ def solve_leaf(
     seed,
     stop,
 ):
-    """Return columns, weights and intercept of one scorer, with the epochs and the relative gap.
+    """Return columns, weights and intercept of one machine, with the epochs and the relative gap.
 
     The weights are the solution plus ``mean_weight`` times the direction of the class mean.
 

@@ -7,9 +7,8 @@ g_j = t_j w'x_j - 1 + r_j a_j and the curvature q_j = |x_j|^2 + r_j, so the step
 a_j <- max(0, a_j - g_j / q_j). Rows whose a_j = 0 and whose gradient lies above the largest one of
 the epoch before leave the active set (shrinking).
 
-The run ends on the relative duality gap. Each epoch meets every w'x_j on its way and so has the
-primal value for nothing, if slightly stale; only when that estimate is small enough is the exact
-gap worth a pass over all rows.
+The run ends on the relative duality gap. Each epoch computes every w'x_j anyway, which gives a slightly stale primal
+value for free; only if that estimate is small enough, a pass over all rows computes the exact gap.
 
 See docs/solvers/linear_dual.md.
 """
@@ -82,10 +81,9 @@ def squared_hinge(signs, ridge, decision):
 def solve(rows, signs, ridge, squared_norms, alpha, weights, decision, tol, cutoff, max_iter, seed, stop):
     """Run from ``alpha`` and its ``weights``; fill both and ``decision``, the values w'x_j.
 
-    The run also ends once the dual passes ``cutoff``: the optimum lies above it then, which is all
-    that a search for a lower optimum wants to know; and after the epoch in which ``stop[0]`` becomes True.
-    Returns the number of epochs, the primal and the
-    dual value.
+    The run also ends once the dual exceeds ``cutoff``, because the optimum is then above it and of no use to a search
+    for a lower one, and after the epoch in which ``stop[0]`` becomes True. Returns the number of epochs, the primal and
+    the dual value.
     """
     n = signs.shape[0]
     active = np.arange(n)

@@ -1,4 +1,4 @@
-"""Pairs of a row and a class in question for it, and what is known of them before any scorer is trained.
+"""Pairs of a row and one of its candidate classes, and their scores before any machine is trained.
 
 Rows are sorted by class, class k having ``class_start[k]:class_start[k + 1]``; so are the pairs, with
 ``pair_start``. A pair is of sign 1 if the row is of the class.
@@ -12,7 +12,7 @@ from margintree.compiled.rows import row_add, row_clear, row_dot
 
 @compiled
 def count_pairs(listed, class_start, pair_start):
-    """Fill where the pairs of each class will begin: all listed ones (-1 is none), and each row with its own class."""
+    """Fill where the pairs of each class begin: all listed ones (-1 is none), and each row with its own class."""
     pair_start[:] = 0
     for k in range(class_start.shape[0] - 1):
         for i in range(class_start[k], class_start[k + 1]):

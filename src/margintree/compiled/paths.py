@@ -72,7 +72,7 @@ def products(rows, n_rows, n_features, children_left, children_right, start, col
 
 @compiled
 def push(pending, waiting, waiting_product, node, members, member_product, prefers_left, wanted):
-    """Let the members whose preference is the one ``wanted`` wait for a node, behind all that wait already."""
+    """Append the members with the preference ``wanted`` to the queue of a node."""
     first = pending[-1][2] if len(pending) > 0 else np.int64(0)
     last = first
     for i in range(members.shape[0]):
@@ -86,7 +86,7 @@ def push(pending, waiting, waiting_product, node, members, member_product, prefe
 
 @compiled
 def arrive(node, members, member_product, leaf_class, leaf, best):
-    """Keep a leaf for the rows that have none as probable, or one as probable of a later class."""
+    """Keep a leaf for the rows that have no leaf as probable, or an equally probable one of a later class."""
     for i in range(members.shape[0]):
         row, product = members[i], member_product[i]
         if product > best[row] or (product == best[row] and leaf_class[node] < leaf_class[leaf[row]]):
@@ -99,8 +99,8 @@ def most_probable(
 ):
     """Return the most probable leaf of every row and how many nodes were evaluated for it.
 
-    Depth first, the more probable side first; a subtree is left out when it is less probable than the best leaf so
-    far. Of equally probable leaves that of the first class wins.
+    Depth first, the more probable side first; a subtree is skipped if it is less probable than the best leaf so far.
+    Ties go to the first class.
     """
     leaf = np.zeros(n_rows, dtype=np.int32)
     best = np.full(n_rows, -1.0)

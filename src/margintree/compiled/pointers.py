@@ -1,9 +1,8 @@
 """Bare pointers to arrays, for loops that pass many of them around.
 
 A tuple of arrays costs a reference count up and down for every array each time it is taken apart, which
-took longer than the lookups of a whole walk. Pointers cost nothing. The caller's arguments outlive the
-call, so the outermost function may hand them on like that; an array that a function makes itself must
-stay one.
+took longer than the lookups of a whole walk. Pointers cost nothing. The caller's arguments outlive the call, so the
+outermost function may pass pointers to them; an array that a function creates itself must stay an array.
 
 With numba's bounds checking on (``NUMBA_BOUNDSCHECK=1``) arrays stay arrays, because a pointer knows no bounds.
 """
@@ -25,7 +24,7 @@ def _is_flat(kind):
 
 @intrinsic
 def pointers(typing_context, value):
-    """Return the pointer of a flat array; of a tuple, the tuple of them. Anything else stays what it is."""
+    """Return the pointer of a flat array; for a tuple, a tuple of pointers. Anything else is returned unchanged."""
     bare = _bare(value)
 
     def codegen(context, builder, signature, args):

@@ -1,11 +1,11 @@
-"""Rank the classes of a row: the tree nominates finalists, then a decider has the last word among them.
+"""Rank the classes of a row: the tree nominates finalists, then a decider ranks them.
 
 Pairs are coupled as by Price, Knerr, Personnaz and Dreyfus (1995): with r_ij = 1 / (1 + exp(-f_ij)) the probability
 that i wins against j, p_i is proportional to 1 / (sum_j 1 / r_ij - (k - 2)) = 1 / (1 + sum_j exp(-f_ij)). f_ij is slope
 times the value of the machine, or the difference of the path scores where no machine was trained. If f_ij = g_i - g_j
 this is the softmax of g. The score of a finalist is log p_i + path_weight * path score.
 
-Finalists share the probability that their paths have together; within it they get parts by the softmax of their scores.
+The total probability of the finalists' paths is divided among them by the softmax of their scores.
 """
 
 from typing import Any, NamedTuple
@@ -66,10 +66,10 @@ class Workspace(NamedTuple):
 def candidates(rows, i, forest, width, gap, size, classes, scores, work):
     """List the best ``size`` classes of one row by path score; return their number and the machines evaluated.
 
-    ``width`` 0 follows all paths. Several trees count by the mean of their path scores; a class that one of
-    them did not list gets the lowest score on that list, or the end of the gap if there was room, above which it
-    hardly is. Means of logarithms are those of no distribution: they are shifted, so that the classes have together the
-    probability that the lists have on average, and all classes 1.
+    ``width`` 0 follows all paths. Several trees count by the mean of their path scores; a class that one of them did
+    not list gets the lowest score on that list, or the end of the gap if there was room, which is about its upper
+    bound. Means of logarithms are not a distribution: they are shifted, so that the listed classes have the mean total
+    probability of the lists, and all classes 1.
     """
     roots, n_trees, n_evaluations = forest.roots, forest.n_trees, 0
     if width > 0 and n_trees == 1:
@@ -191,7 +191,8 @@ def deciding_value(rows, i, decider, m, hits):
 def _score_pairs(rows, i, decider, classes, scores, n_found, hits):
     """Replace path scores by log p up to a constant, from the machines between finalists; return their number.
 
-    The most probable path is compared with all others first. Who loses clearly is out, and not compared any more.
+    The most probable path is compared with all others first. A finalist that clearly loses is dropped from later
+    comparisons.
     """
     n_asked, slope = 0, decider.slope
     against, is_out = np.zeros(n_found), np.zeros(n_found, dtype=np.bool_)
@@ -217,7 +218,7 @@ def _score_pairs(rows, i, decider, classes, scores, n_found, hits):
 
 @compiled
 def _score_rest(rows, i, decider, classes, scores, n_found, hits):
-    """Replace path scores by those of one machine per class; return the number of machines asked."""
+    """Replace path scores by those of one machine per class; return the number of machines evaluated."""
     for j in range(n_found):
         own = deciding_value(rows, i, decider, classes[j], hits)
         scores[j] = decider.slope * (decider.path_weight * scores[j] + own)
@@ -249,8 +250,8 @@ def rank(rows, i, decider, classes, scores, n_found, hits):
 def ranked(rows, i, forest, decider, width, gap, n_finalists, n_asked, classes, scores, more, work):
     """Rank the classes of one row; return their number, at least ``n_asked`` of them, and the machines evaluated.
 
-    Where there are fewer finalists, other paths give the rest, with the probability that the paths have. ``more``
-    is a second pair of arrays for them. Several trees follow all paths then, if they are few, as probabilities do.
+    If there are fewer finalists, other paths supply the rest, with the probability of these paths. ``more`` is a second
+    pair of arrays for them. Several trees then follow all paths, if there are few, as for probabilities.
     """
     n_found, n_evaluations = candidates(rows, i, forest, width, gap, n_finalists, classes, scores, work)
     n_evaluations += rank(rows, i, decider, classes, scores, n_found, work.hits)
@@ -368,7 +369,7 @@ def probabilities(rows, first, last, forest, decider, width, gap, size, result):
 
 @compiled
 def decided(rows, decider, classes, scores):
-    """Replace the path scores of the finalists of each row (-1 fills a list) by what the decider makes of them."""
+    """Replace the path scores of the finalists of each row (padded with -1) by the scores of the decider."""
     rows_, decider_ = pointers(rows), Decider(*pointers(decider))
     for i in range(classes.shape[0]):
         n_found = 0

@@ -1,4 +1,4 @@
-"""Hashes of the content of rows: a sum over the stored values, in which a zero counts nothing, stored or not."""
+"""Hashes of the content of rows: a sum over the stored values, in which zeros have no effect, stored or not."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ FIRST, SECOND = np.uint64(0xB5297A4D3F84D5A7), np.uint64(0x68E31DA4C2B79F1D)
 
 @compiled
 def _scattered(number):
-    """Scatter a 64-bit number; products come round at 2^64."""
+    """Mix the bits of a 64-bit number; products wrap around at 2^64."""
     number = (number ^ (number >> np.uint64(31))) * FIRST
     number = (number ^ (number >> np.uint64(29))) * SECOND
     return number ^ (number >> np.uint64(32))

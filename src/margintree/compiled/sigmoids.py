@@ -1,9 +1,9 @@
-"""Sigmoids that turn decision values into probabilities, each drawn towards a common one.
+"""Sigmoids that turn decision values into probabilities, each shrunk towards a common one.
 
 A sigmoid 1 / (1 + exp(-(a f + b))) is fitted by maximum likelihood (Platt 2000) with the penalty
 strength / 2 * ((a - prior)^2 + b^2): a node with many held-out rows gets a curve of its own, one with
 three rows keeps nearly the common one. The targets are Platt's, (n + 1) / (n + 2) and 1 / (n + 2) for
-sides of weight n, so that sides that are told apart perfectly do not make the curve a step.
+sides of weight n, so that perfectly separated sides do not make the curve a step function.
 """
 
 import numpy as np
@@ -100,11 +100,11 @@ def fit_sigmoids(groups, values, signs, weights, prior, strength, slopes, shifts
 
 @compiled
 def fit_weights(start, first, second, is_own, weights, usual, pull, is_free):
-    """Return weights t, u >= 0 of two scores under which softmax gives each group's own entry most likelihood.
+    """Return weights t, u >= 0 of two scores whose softmax maximises the likelihood of each group's own entry.
 
-    The negative log likelihood of t * first + u * second is convex. A pull towards the ``usual`` weights, ``pull`` rows
-    strong, keeps them finite where every own entry is on top. A weight that is not free stays the usual one; one that
-    would be negative is zero.
+    The negative log likelihood of t * first + u * second is convex. A penalty towards the ``usual`` weights, with the
+    strength of ``pull`` rows, keeps them finite if every own entry ranks first. A weight that is not free keeps its
+    usual value; one that would be negative is zero.
     """
     best = usual.copy()
     free = is_free.copy()

@@ -1,6 +1,6 @@
 """One row at a time: the same walks and rankings as for a batch, checks of the row included, in a single call.
 
-A row is given as ``(x,)``, dense, or ``(columns, values)``. A row that is not sound makes the class -1.
+A row is given as ``(x,)``, dense, or ``(columns, values)``. For an invalid row the class is -1.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ from margintree.compiled.walk import Forest, greedy
 
 
 def as_rows(row, indptr):
-    """Return the row as a matrix of one row, as batches have them; ``indptr`` becomes a part of it."""
+    """Return the row as a matrix of one row in the layout of a batch; ``indptr`` becomes a part of it."""
     raise TypeError("as_rows is for compiled code only")
 
 

@@ -1,4 +1,4 @@
-"""Dual ascent for multinomial logistic regression in which each row knows the classes that it may belong to.
+"""Dual ascent for multinomial logistic regression in which each row has its own list of candidate classes.
 
 With offsets o_ik, costs C_i and the list L_i of row i, whose first entry is its own class y,
 
@@ -10,8 +10,7 @@ has the dual (Yu, Huang and Lin 2011)
     v_k = sum_i C_i ([k = y] - p_ik) z_i,    p_i a distribution over L_i.
 
 One row is improved at a time, from p_i towards the softmax q of its scores. The derivative of the dual along q - p_i
-has one zero between none and all of that way, which bisection finds. Every row has one more feature,
-which is 1.
+has one zero between p_i and q, which bisection finds. Every row has one more feature, which is 1.
 
 See docs/solvers/softmax_dual.md.
 """
@@ -48,7 +47,7 @@ def _add(factor, a, b):
 
 @compiled
 def _step(scores, p, target, curvature, n):
-    """Return how far to go from p to ``target``; each score falls by ``curvature`` times the change of its p."""
+    """Return the step length from p towards ``target``; each score falls by ``curvature`` times the change of its p."""
     low, high = 0.0, 1.0
     for _ in range(MOST_BISECTIONS):
         if high - low < PRECISION * high:
@@ -69,7 +68,7 @@ def _step(scores, p, target, curvature, n):
 
 @compiled
 def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter, stop):
-    """Fill ``weights`` and ``intercepts``, which come as zeros; return the epochs and the relative duality gap.
+    """Fill ``weights`` and ``intercepts``, which must be zero; return the epochs and the relative duality gap.
 
     ``order`` has the rows that count, ``listed`` the classes of each row (-1 is none), its own one first.
     """

@@ -2,14 +2,14 @@
 
 A regressor is a sparse vector w, one per node, with the output f(x) = clip(1/2 + w'x, 0, 1), the estimated
 probability that the row belongs to the right. Features are divided by the largest magnitude that the stream has
-shown so far, so w lives in scaled units and an effective weight shrinks when its feature grows (Ross, Mineiro &
-Langford 2013, normalised adaptive gradient). A step for the target t, with the error e = t - 1/2 - w'x, is
+shown so far, so w is in scaled units and an effective weight shrinks when its feature grows (Ross, Mineiro & Langford
+2013, normalised adaptive gradient). A step for the target t, with the error e = t - 1/2 - w'x, is
 
     G_i <- G_i + h e^2 x_i^2,    D_i = sqrt(m / Q) / sqrt(G_i),    s = sum_i D_i x_i^2,
     w_i <- w_i + e (1 - exp(-h rate s)) / s D_i x_i
 
 with h the row's weight, m the sum of h and Q the sum of h |x|^2 over all rows so far. It is gradient descent on the
-squared loss, run for the time h with D held fixed (Karampatziakis & Langford 2011), and so never passes the target.
+squared loss, run for the time h with D held fixed (Karampatziakis & Langford 2011), and so never overshoots the target.
 An output that already lies beyond its target has no loss once clipped and takes no step.
 
 All weights are entries of one list, which an index finds by node and column: an open-addressing hash table. Nothing
@@ -143,7 +143,7 @@ def rescale(row, count, weight, model):
 
 @compiled
 def slot_of(model, node, column):
-    """Return where the index has the entry of a node and column, or would have it."""
+    """Return the position of the entry of a node and column in the index, or where it would be inserted."""
     mask = model.index.shape[0] - 1
     key = np.uint64(node) * np.uint64(model.scale.shape[0]) + np.uint64(column)
     slot = np.int64(scrambled(key + np.uint64(0x9E3779B97F4A7C15)) & np.uint64(mask))
@@ -265,7 +265,7 @@ def split_leaf(tree, node, label):
 
 @compiled
 def copy_regressor(model, source, target):
-    """Give a node without weights those of another."""
+    """Copy the weights of a node to one without weights."""
     entry = model.last[source]
     while entry >= 0:
         add_entry(model, target, model.column[entry], model.state[entry, 0], model.state[entry, 1])
@@ -314,7 +314,7 @@ def learn_row(tree, model, label, row, count, weight, rate, alpha):
 
 @compiled
 def absorb(rows, order, labels, row_weight, first, tree, model, alpha, rate, with_constant):
-    """Take rows ``order[first:]`` one by one; return how many entries of ``order`` are done in all.
+    """Process rows ``order[first:]`` one by one; return how many entries of ``order`` are done in all.
 
     ``labels`` and ``row_weight`` go with ``order``. Fewer than all means that the list must grow first.
     """

@@ -1,4 +1,4 @@
-"""Inner products of a row with weight vectors that lie flat in one array, each a hash table or dense.
+"""Inner products of a row with weight vectors stored in one flat array, each as a hash table or dense.
 
 ``table`` is the tuple ``(start, n_weights, keys, values)``. Machine m owns the cells
 ``start[m]:start[m + 1]``; ``keys`` (uint32) and ``values`` (float32) are two views of the same memory.
@@ -11,14 +11,14 @@ A machine with ``n_weights`` -1 is dense and has one cell per feature. A sparse 
   bits before that of the column tell where to look; only where several columns share a bit is there more than one
   place, and no branch has to be guessed.
 
-Each row pays for its own values only, however many weights the machine has.
+The cost of a row depends on its own values only, however many weights the machine has.
 
 A table of ``VALUE_TABLE`` entries, ``(start, support, coefficients)``, has kernel machines over rows that hold their
 kernel values: machine m has the coefficients ``start[m]:start[m + 1]``, each with the column of its support vector.
 
 A table of ``KERNEL_TABLE`` entries, ``(start, support, coefficients, vectors, is_gaussian, gamma, degree,
 coef0, constant)``, has kernel machines instead: ``hits`` then holds the kernel values that are known
-already, NaN for the others, so that a row pays once for each support vector on its way.
+already, NaN for the others, so that each kernel value on the path of a row is computed once.
 
 The filter is asked for all columns of a row first, without a branch, so that the memory it lies in is
 fetched for many columns at a time; ``hits`` holds those that pass. Every loop is bounded by the cells of

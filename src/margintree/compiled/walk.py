@@ -38,7 +38,7 @@ class Forest(NamedTuple):
 
 @compiled
 def bounded(value):
-    """Return a decision value that can be reckoned with: products of huge finite features may be infinite, or NaN."""
+    """Return a finite decision value: products of huge finite features may be infinite, or NaN."""
     if np.isnan(value):
         return 0.0
     return min(max(value, -LARGEST_VALUE), LARGEST_VALUE)
@@ -71,7 +71,7 @@ def greedy(rows, first, last, forest, leaves):
 
 @compiled
 def path_values(rows, row_index, leaves, parent, forest, start, values):
-    """Fill the decision values on the way from each row's given leaf up to the root, the leaf's parent first."""
+    """Fill the decision values on the path from each row's given leaf up to the root, the leaf's parent first."""
     rows_, forest_ = pointers(rows), Forest(*pointers(forest))
     for r in range(row_index.shape[0]):
         hits = room_for_hits(rows_, forest_.table, row_index[r], row_index[r] + 1)

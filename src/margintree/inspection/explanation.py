@@ -215,8 +215,8 @@ class Explanation:
         return {
             "walk": "the greedy walk ends at one class",
             "paths": f"{number}, decided by their paths",
-            "pairs": f"{number}, decided by machines of pairs",
-            "rest": f"{number}, decided by one machine per class",
+            "pairs": f"{number}, decided by one-vs-one machines",
+            "rest": f"{number}, decided by one-vs-rest machines",
         }[self.decided_by]
 
     def _path_title(self) -> str:
