@@ -326,7 +326,7 @@ def test_a_real_process_has_the_exit_codes_and_no_traceback(iris, tmp_path):
     with margintree("predict", iris / "model", "-", stdin=subprocess.PIPE) as piped:
         output, errors = piped.communicate((iris / "test.svm").read_text())
         assert (piped.returncode, len(output.split())) == (0, 50)
-        assert errors.startswith("accuracy ")
+        assert errors.splitlines()[-1].startswith("accuracy ")  # a first run may also say that it compiles
     (tmp_path / "bad").write_bytes(b"\xff\0\n1 2:")
     with margintree("predict", iris / "model", tmp_path / "bad") as refused:
         output, errors = refused.communicate()
