@@ -1,9 +1,9 @@
-"""Results of tasks in few bytes, without the loss of a digit.
+"""Lossless compression of the results of tasks.
 
-Most of a result is weights and the columns that they belong to, in thousands of short arrays. Arrays of one type are
-joined; of integers the differences are taken, since columns come sorted; then the first bytes of all numbers stand
+Most of a result is weights and their columns, in thousands of short arrays. Arrays of one type are concatenated;
+integers are replaced by their differences, since columns are sorted; then the first bytes of all numbers are stored
 together, then the second ones, and so on. Signs, exponents and differences of columns have few different bytes, which
-zlib makes short.
+zlib compresses well.
 """
 
 import pickle
@@ -20,7 +20,7 @@ LEVEL = 1
 
 
 def packed(thing: Any) -> bytes:
-    """Pickle anything in few bytes.
+    """Pickle anything and compress it.
 
     Examples
     --------
