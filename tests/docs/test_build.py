@@ -44,7 +44,7 @@ def test_the_documentation_builds_without_warnings_in_a_minute(built):
 @pytest.mark.parametrize(
     ("page", "text"),
     [
-        ("index.html", "From nothing to a tree in a minute"),
+        ("index.html", "Getting started"),
         ("fitting.html", 'href="results/peers.html"'),
         ("fitting.html", 'href="auto_examples/plot_wordnet_hypernyms.html"'),
         ("api/margintree.MarginTreeClassifier.html", "predict_top_k"),
