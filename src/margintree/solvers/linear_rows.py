@@ -39,9 +39,9 @@ LARGEST_SQUARED_NORM = 1e100
 # A polish costs a few times rows x features^2; up to this much it takes some milliseconds.
 POLISH_WORK = 2**23
 POLISH_TOL = 1e-12
-# Class vectors of sparse rows are laid out dense up to this many entries, where the products of so small
-# a matrix cost less than the bookkeeping of a sparse one.
-DENSE_CLASS_VECTORS = 2**15
+# Class vectors of sparse rows are laid out dense up to this many entries (16 MB): their products cost less than the
+# bookkeeping of a sparse matrix, on news20 a ninth.
+DENSE_CLASS_VECTORS = 2**21
 
 
 @dataclass(frozen=True, eq=False)

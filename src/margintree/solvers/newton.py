@@ -11,7 +11,7 @@ See docs/solvers/newton.md.
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from margintree.solvers.solution import Array
 from margintree.worker_threads import give_up_if_abandoned
@@ -66,12 +66,11 @@ def newton(
         scaled = rows / np.sqrt(ridge[support])[:, None]
         hessian = scaled.T @ scaled
         hessian.flat[:: hessian.shape[0] + 1] += 1.0
-        try:
-            factor = cho_factor(hessian, overwrite_a=True, check_finite=False)
-        except LinAlgError:
+        # The transpose is the same matrix, in LAPACK's order.
+        _, step, info = dposv(hessian.T, -gradient, overwrite_a=True)
+        if info > 0:
             # Features of extreme scale: the matrix is not positive to rounding. What is reached stands, with its gap.
             break
-        step = -cho_solve(factor, gradient, check_finite=False)
         moved = features @ step
         length, slope = 1.0, float(gradient @ step)
         for _ in range(MAX_HALVINGS):
