@@ -78,7 +78,7 @@ class ClassProblem:
             place = np.random.default_rng(seed).permutation(2 * self.n_rows)[: self.n_rows]
             anywhere = np.full((2 * self.n_rows, features.shape[1]), 77.0)
             anywhere[place] = features
-            features = IndexedRows(anywhere, place, has_constant=False)
+            features = IndexedRows(anywhere, place, has_constant=False, squared_norms=(anywhere**2).sum(axis=1))
         rows = LinearRows(features, np.arange(features.shape[1]), self.class_start, self.ridge, seed)
         assert sp.issparse(rows.features) == (layout == "csr"), "the test data are too dense to stay sparse"
         return rows

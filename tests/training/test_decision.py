@@ -249,7 +249,7 @@ def test_machines_learn_from_lists_where_a_pass_over_all_rows_takes_too_many_pro
     assert learns_from_all(rows)
     monkeypatch.setattr(defaults, "WORK_OF_ALL", work - 1)
     assert not learns_from_all(rows)
-    of_dense = [replace(one, n_finalists=min(n, 30), gap=gap) for one in LOGISTIC for n, gap in MORE_FINALISTS]
+    of_dense = [replace(one, n_finalists=min(n, 30), gap=gap) for n, gap in MORE_FINALISTS for one in LOGISTIC]
     rest = of_dense if make is np.asarray else [REST_FROM_OFFSET, REST, REST_WITH_LARGE_C]
     assert candidates(ANYTHING, rows) == [PAIRS, *rest, MORE_PAIRS]
     monkeypatch.setattr(defaults, "WORK_OF_ALL", 0)

@@ -73,6 +73,8 @@ class IndexedRows:
     values: npt.NDArray[np.floating]
     row_index: npt.NDArray[np.int64]
     has_constant: bool
+    # Of all rows of the matrix: many small problems share them.
+    squared_norms: Array
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -130,9 +132,10 @@ class LinearRows(NodeRows):
         self.features: Any = features
         self.columns = columns
         self._rows = layout(features)
-        self._squared_norms = compiled.rows.squared_norms(self._rows, n_rows)
-        if isinstance(features, IndexedRows) and features.has_constant:
-            self._squared_norms += 1.0
+        if isinstance(features, IndexedRows):
+            self._squared_norms = features.squared_norms[features.row_index] + float(features.has_constant)
+        else:
+            self._squared_norms = compiled.rows.squared_norms(self._rows, n_rows)
         # Written so that NaN is refused, too.
         if not self._squared_norms.max(initial=0.0) <= LARGEST_SQUARED_NORM:
             raise ValueError(

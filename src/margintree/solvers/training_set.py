@@ -201,7 +201,7 @@ class LinearTrainingSet(TrainingSet):
             columns = np.arange(n_columns)
             leading = None if self.leading is None else self.leading[row_index]
             if self.X.size > COPIED_VALUES:
-                features = IndexedRows(self.X, self._places(row_index), self.fit_intercept)
+                features = IndexedRows(self.X, self._places(row_index), self.fit_intercept, self._squared_norms)
             else:
                 features = with_constant(self.take(row_index), self.fit_intercept)
         else:
@@ -213,6 +213,10 @@ class LinearTrainingSet(TrainingSet):
             features = SparseRows(indptr, indices, values, (len(row_index), len(columns) + self.fit_intercept))
         ridge, is_exact = self.ridge[row_index], self.is_exact
         return LinearRows(features, columns, class_start, ridge, seed, is_exact=is_exact, leading=leading)
+
+    @cached_property
+    def _squared_norms(self) -> Array:
+        return np.asarray(compiled.rows.squared_norms(self._arrays, self.X.shape[0]))
 
     @property
     def has_moments(self) -> bool:

@@ -140,7 +140,7 @@ def against_the_rest(training_set: TrainingSet) -> list[Candidate]:
         flat = (*(LOGISTIC if is_dense(training_set) else ()), REST)
         return [*(replace(one, n_finalists=n_classes) for one in flat), replace(REST, weighs_path=True)]
     if is_dense(training_set):
-        return [replace(one, n_finalists=size, gap=gap) for one in LOGISTIC for size, gap in MORE_FINALISTS]
+        return [replace(one, n_finalists=size, gap=gap) for size, gap in MORE_FINALISTS for one in LOGISTIC]
     return [REST_FROM_OFFSET, REST, REST_WITH_LARGE_C] if is_linear else [REST]
 
 
