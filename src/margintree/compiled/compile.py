@@ -60,6 +60,15 @@ class _Announcement(event.Listener):  # type: ignore[misc]
 event.register("numba:compile", _Announcement())
 
 
+# A function that is called, not inlined, may run as another process compiled it or as this one did: last bits differ.
+INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
+
+
+def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a small function into each of its callers."""
+    return numba.njit(**INLINED)(function)
+
+
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a kernel on its first call, with an on-disk cache where one can be written."""
     try:

@@ -21,7 +21,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from margintree.compiled.compile import OPTIONS, compiled
+from margintree.compiled.compile import INLINED, compiled, inlined
 
 
 def row_dot(rows, i, weights):
@@ -50,7 +50,7 @@ def _layout(rows):
     return {1: "dense", 2: "indexed", 3: "sparse"}[len(rows)]
 
 
-@overload(row_dot, jit_options=OPTIONS)
+@overload(row_dot, jit_options=INLINED)
 def _row_dot(rows, i, weights):
     def dense(rows, i, weights):
         row = rows[0][i]
@@ -99,7 +99,7 @@ def _row_dot(rows, i, weights):
     }[_layout(rows)]
 
 
-@overload(row_add, jit_options=OPTIONS)
+@overload(row_add, jit_options=INLINED)
 def _row_add(rows, i, factor, weights):
     def dense(rows, i, factor, weights):
         row = rows[0][i]
@@ -140,7 +140,7 @@ def _row_add(rows, i, factor, weights):
     }[_layout(rows)]
 
 
-@overload(row_clear, jit_options=OPTIONS)
+@overload(row_clear, jit_options=INLINED)
 def _row_clear(rows, i, weights):
     def dense(rows, i, weights):
         weights[:] = 0.0
@@ -153,7 +153,7 @@ def _row_clear(rows, i, weights):
     return sparse if _layout(rows) == "sparse" else dense
 
 
-@compiled
+@inlined
 def _mixed(feature_weights, plane):
     total = 0.0
     for m in range(plane.shape[0]):
@@ -161,13 +161,13 @@ def _mixed(feature_weights, plane):
     return total
 
 
-@compiled
+@inlined
 def _spread(feature_weights, amount, plane):
     for m in range(plane.shape[0]):
         feature_weights[m] += amount * plane[m]
 
 
-@overload(row_end, jit_options=OPTIONS)
+@overload(row_end, jit_options=INLINED)
 def _row_end(rows, i):
     def dense(rows, i):
         return (i + 1) * rows[0].shape[1]
@@ -194,7 +194,7 @@ def _squared_norm(rows, i):
 
 # Summed up outside of the array of results: adding in place, compiled code asks where both arrays lie before it takes
 # several values at a time, and the last bit would depend on that.
-@overload(_squared_norm, jit_options=OPTIONS)
+@overload(_squared_norm, jit_options=INLINED)
 def _squared_norm_of(rows, i):
     def dense(rows, i):
         total = 0.0
