@@ -1,10 +1,12 @@
 """The files that are made of the results."""
 
+import io
 import re
 import xml.etree.ElementTree as ElementTree
 
 import pytest
 from matplotlib.figure import Figure as Canvas
+from rich.console import Console
 
 from margintree.class_tree import ClassTree
 from margintree.experiments.figures import all_figures, draw_tree
@@ -97,6 +99,16 @@ def test_failed_jobs_are_told_with_their_errors(paper_results):
     report = Report(Results([*some, failed]))
     assert "MemoryError: &lt;no&gt; &amp; |" in report.page()
     assert "MemoryError: <no> & \\|" in report.markdown()
+    assert "MemoryError: <no> & \\|" in Report(Results([failed])).markdown(), "if nothing else was done"
+
+
+def test_failed_jobs_are_printed_with_their_errors():
+    failed = {"kind": "split", "key": "split|FT|usps", "status": "failed", "error": "MemoryError: too large"}
+    console = Console(width=80, file=io.StringIO())
+    for table in Report(Results([failed])).tables:
+        table.print(console)
+    assert "split|FT|usps" in console.file.getvalue()
+    assert "MemoryError: too large" in console.file.getvalue()
 
 
 def test_names_of_sets_in_a_results_file_lead_nowhere_and_stand_escaped(paper_results, tmp_path):

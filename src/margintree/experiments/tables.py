@@ -91,8 +91,6 @@ class Table:
 
 def all_tables(summary: Summary) -> list[Table]:
     """Return the tables for which there are results, in the order of the report."""
-    if not summary.cells:
-        return []
     comparisons = [c for c in (PAPER, USERS) if summary.methods(c)]
     tables = [table for c in comparisons for table in (accuracy_table(summary, c), rank_table(summary, c))]
     tables += [cost_table(summary, measure) for measure in MEASURES]
@@ -102,7 +100,8 @@ def all_tables(summary: Summary) -> list[Table]:
     chosen = _method_table(summary, "parameters", "Chosen parameters", _parameters, None, (note,))
     tables += [seconds, reading_table(summary), table_1(summary), replace(chosen, is_text=True)]
     failed = tuple((Entry(row["key"]), Entry(row["error"])) for row in summary.results.failed.values())
-    tables.append(Table("failures", "Jobs that failed; the next run tries them again", ("job", "error"), failed))
+    title = "Jobs that failed; the next run tries them again"
+    tables.append(Table("failures", title, ("job", "error"), failed, n_labels=1, is_text=True))
     return [table for table in tables if table.rows]
 
 
