@@ -44,7 +44,7 @@ class Claim(NamedTuple):
     name: str
     statement: str
     check: str
-    findings: tuple[Finding | None, ...]  # None where results are missing
+    findings: Sequence[Finding | None]  # None where results are missing
 
     def to_markdown(self) -> str:
         """Return the claim in Markdown."""
@@ -60,10 +60,10 @@ def all_claims(summary: Summary) -> list[Claim]:
             "Accuracy",
             "MSM is best of seven methods in 9 of 13 settings, and second or third in the others.",
             "That holds in 95 % of draws from the splits; refuted if in less than 5 %.",
-            tuple(_places(summary, msm) for msm in MSM),
+            [_places(summary, msm) for msm in MSM],
         ),
         *(
-            Claim(f"MSM against {' and '.join(names)}", statement, better, tuple(_ahead(summary, n) for n in names))
+            Claim(f"MSM against {' and '.join(names)}", statement, better, [_ahead(summary, n) for n in names])
             for names, statement in (
                 (("I-BWG", "J-BWG"), "MSM performs better than I-BWG and J-BWG."),
                 (("CPT",), "MSM has an advantage over CPT."),
@@ -74,14 +74,14 @@ def all_claims(summary: Summary) -> list[Claim]:
             "FT is weak",
             "FT does not yield good results.",
             "Wilcoxon's test finds FT behind every other method but J-BWG, which is linear; refuted if ahead of one.",
-            (_weakest(summary),),
+            [_weakest(summary)],
         ),
         *(
             Claim(
                 f"Speed against {flat}",
                 f"Trees predict {least:g} to {most:g} times as fast as {flat}.",
                 f"Every tree is at least {least:g} times as fast in every setting. {_printed(flat)}",
-                tuple(_speed(summary, flat, least, measure) for measure in MEASURES),
+                [_speed(summary, flat, least, measure) for measure in MEASURES],
             )
             for flat, least, most in (("1vs1", 2.0, 200.0), ("1vsR", 1.3, 50.0))
         ),
@@ -89,16 +89,16 @@ def all_claims(summary: Summary) -> list[Claim]:
             "Trees among themselves",
             "The five tree methods take nearly comparable time to predict.",
             "In no setting is the slowest tree more than twice as slow as the fastest, as in the paper's Table 3.",
-            tuple(_spread(summary, measure) for measure in MEASURES),
+            [_spread(summary, measure) for measure in MEASURES],
         ),
         Claim(
             "Figure 2",
             "Prediction time grows faster with the number of classes for 1vs1 and 1vsR than for trees.",
             "Both slopes on news20 (least squares) exceed those of all trees by more than twice the standard error.",
-            tuple(_slopes(summary, measure) for measure in MEASURES),
+            [_slopes(summary, measure) for measure in MEASURES],
         ),
         *(
-            Claim(f"Figure 1: {label}", *said, tuple(_grouping(summary, label, r) for r in paper.CONFUSABLE_DIGITS))
+            Claim(f"Figure 1: {label}", *said, [_grouping(summary, label, r) for r in paper.CONFUSABLE_DIGITS])
             for label, said in FIGURE_1.items()
         ),
     ]
@@ -126,7 +126,7 @@ def answer(summary: Summary) -> str:
     hows = {PAPER: (MSM[0], "without bias, as in the paper"), USERS: ("MSM (ours)", "with bias and our defaults")}
     for comparison, (msm, how) in hows.items():
         methods = [m for m in summary.methods(comparison) if METHODS[m].kernels != ("linear",)]
-        settings = [s for s in summary.settings if len(summary.row(s, methods)) == len(methods)]
+        settings = summary.settings_with(methods)
         rivals = [m for m in methods if m not in MSM and m != msm]
         if msm in methods and rivals and settings:
             best = max(rivals, key=lambda m: summary.overall(m, settings)[0])
@@ -152,22 +152,20 @@ def _lacks(settings: Collection[Setting], needed: Collection[Setting] = paper.SE
 
 def _places(summary: Summary, msm: str) -> Finding | None:
     """Say how often MSM is best, with resampled splits for the uncertainty."""
-    chance = np.random.default_rng(0)
-    n_best, worst, settings = np.zeros(N_RESAMPLES), np.zeros(N_RESAMPLES), []
+    chance, places = np.random.default_rng(0), {}
     for setting in summary.settings:
         row = summary.row(setting, [msm, *(name for label, name in OURS.items() if label != "MSM")])
         # A split that failed is missing until the next run.
         if msm in row and len(row) > 1 and len({len(cell.accuracies) for cell in row.values()}) == 1:
-            settings.append(setting)
             values = np.array([cell.accuracies for cell in row.values()])
             draws = chance.integers(0, values.shape[1], (N_RESAMPLES, values.shape[1]))
             draws[0] = np.arange(values.shape[1])
             means = values[:, draws].mean(axis=2).round(2)
             # Equal first counts as best, as in the paper's row of sector.
-            place = 1 + (means > means[0]).sum(axis=0)
-            n_best, worst = n_best + (place == 1), np.maximum(worst, place)
-    if _lacks(settings):
+            places[setting] = 1 + (means > means[0]).sum(axis=0)
+    if _lacks(places):
         return None
+    n_best, worst = (np.array([*places.values()]) == 1).sum(axis=0), np.max([*places.values()], axis=0)
     share = float(np.mean((n_best >= 9) & (worst <= 3)))
     low, high = np.percentile(n_best, [2.5, 97.5])
     text = f"{msm} is best in {n_best[0]:.0f} of 13 settings ({low:.0f} to {high:.0f} in 95 % of draws), at worst"
@@ -178,24 +176,25 @@ def _places(summary: Summary, msm: str) -> Finding | None:
 def _ahead(summary: Summary, label: str) -> Finding | None:
     """Say whether MSM is more accurate than another method."""
     other = OURS[label]
-    settings = [s for s in summary.settings if {*MSM, other} <= set(summary.row(s))]
+    settings = summary.settings_with([*MSM, other])
     if _lacks(settings, [s for s in paper.SETTINGS if s[1] in METHODS[other].kernels]):
         return None
-    texts, winners = [], []
-    for msm in MSM:
-        found = compare(*([summary.cells[m, s].mean for s in settings] for m in (msm, other)))
-        by = f"by {found.mean_difference:+.1f} points on average (p = {found.p_value:.2g})"
-        texts.append(f"{msm} is ahead of {label} in {found.n_ahead} of {len(settings)} settings, {by}")
-        winners.append(found.winner)
-    return _finding(winners[0] > 0, winners[0] < 0, f"{'; '.join(texts)}.")
+    found = {msm: compare(summary.means(msm, settings), summary.means(other, settings)) for msm in MSM}
+    texts = [
+        f"{msm} is ahead of {label} in {test.n_ahead} of {len(settings)} settings, by {test.mean_difference:+.1f} "
+        f"points on average (p = {test.p_value:.2g})"
+        for msm, test in found.items()
+    ]
+    winner = found[MSM[0]].winner
+    return _finding(winner > 0, winner < 0, f"{'; '.join(texts)}.")
 
 
 def _weakest(summary: Summary) -> Finding | None:
     names = [name for label, name in OURS.items() if label != "J-BWG"]
-    settings = [s for s in summary.settings if len(summary.row(s, names)) == len(names)]
+    settings = summary.settings_with(names)
     if _lacks(settings):
         return None
-    means = {m: [summary.cells[m, s].mean for s in settings] for m in names}
+    means = {m: summary.means(m, settings) for m in names}
     winners = {METHODS[m].title: compare(means[OURS["FT"]], means[m]).winner for m in names if m != OURS["FT"]}
     behind, ahead = (", ".join(m for m, winner in winners.items() if winner == side) or "none" for side in (-1, 1))
     text = f"By more than chance FT is behind {behind} and ahead of {ahead}."

@@ -15,6 +15,7 @@ from margintree.experiments import paper
 from margintree.experiments.methods import METHODS, PAPER, USERS
 from margintree.experiments.summary import MEASURES, Setting, Summary, setting_title
 from margintree.experiments.tables import rank_tests
+from margintree.inspection.layout import TreeLayout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -120,7 +121,7 @@ def _draw_ranks(axes: "Axes", test: Any) -> None:
 def _draw_cost(axes: "Axes", summary: Summary) -> None:
     """Draw mean accuracy over the settings that all methods have, against decision functions."""
     names = [m for m in summary.methods() if METHODS[m].kernels != ("linear",)]
-    settings = [s for s in summary.settings if len(summary.row(s, names)) == len(names)] or summary.settings[:1]
+    settings = summary.settings_with(names) or summary.settings[:1]
     points = {m: summary.overall(m, settings) for m in names if all((m, s) in summary.cells for s in settings)}
     for name, (accuracy, cost) in points.items():
         colour, marker = _mark(name)
@@ -174,13 +175,10 @@ def _plain_log_ticks(axes: "Axes", axis: Any, values: list[float]) -> None:
 
 def draw_tree(axes: "Axes", pictures: Mapping[str, Any], tree: ClassTree) -> None:
     """Draw a class tree with a picture at each leaf, parents above the middle of their children."""
-    x, y = np.zeros(tree.n_nodes), -tree.depth.astype(float)
-    leaves = [node for node in range(tree.n_nodes) if tree.is_leaf(node)]
-    x[leaves] = np.arange(len(leaves))
+    leaves = np.flatnonzero(tree.children_left < 0).tolist()
+    x, y = TreeLayout.of(tree, leaves).across, -tree.depth.astype(float)
     for node in reversed(tree.internal_nodes.tolist()):
-        children = [int(tree.children_left[node]), int(tree.children_right[node])]
-        x[node] = x[children].mean()
-        for child in children:
+        for child in (int(tree.children_left[node]), int(tree.children_right[node])):
             axes.plot([x[node], x[child], x[child]], [y[node], y[node], y[child]], color=SOFT, linewidth=1.3, zorder=1)
         group = " ".join(str(k) for k in tree.classes_below(node).tolist())
         box = {"boxstyle": "round,pad=0.3", "facecolor": GROUND, "edgecolor": SOFT, "linewidth": 0.8}

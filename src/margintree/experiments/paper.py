@@ -48,26 +48,26 @@ linear caltech101      5.91      4.33      4.81      5.72      5.03    886.41   
 """
 
 
-def _entries(table: str) -> dict[tuple[str, str], dict[str, str]]:
-    """Return the entries of a table by setting and method; a dash is a missing entry."""
+def _entries(table: str) -> dict[tuple[str, str, str], tuple[float, ...]]:
+    """Return the entries of a table by method, set and kernel, without the missing ones."""
     rows = [line.split() for line in table.strip().splitlines()]
-    return {(row[1], row[0]): {m: v for m, v in zip(PAPER_METHODS, row[2:], strict=True) if v != "-"} for row in rows}
+    return {
+        (method, data_set, kernel): tuple(map(float, entry.split("±")))
+        for kernel, data_set, *entries in rows
+        for method, entry in zip(PAPER_METHODS, entries, strict=True)
+        if entry != "-"
+    }
 
 
 _ACCURACY, _SECONDS = _entries(TABLE_2), _entries(TABLE_3)
-SETTINGS = tuple(_ACCURACY)
+SETTINGS = tuple(dict.fromkeys((data_set, kernel) for _, data_set, kernel in _ACCURACY))
 
 
-def accuracy(method: str, data_set: str, kernel: str) -> tuple[float, float] | None:
+def accuracy(method: str, data_set: str, kernel: str) -> tuple[float, ...] | None:
     """Return mean and standard deviation of Table 2, or None where the paper has no figure."""
-    entry = _ACCURACY.get((data_set, kernel), {}).get(method)
-    if entry is None:
-        return None
-    mean, deviation = map(float, entry.split("±"))
-    return mean, deviation
+    return _ACCURACY.get((method, data_set, kernel))
 
 
 def seconds(method: str, data_set: str, kernel: str) -> float | None:
     """Return the prediction time of Table 3, or None where the paper has no figure."""
-    entry = _SECONDS.get((data_set, kernel), {}).get(method)
-    return None if entry is None else float(entry)
+    return _SECONDS.get((method, data_set, kernel), (None,))[0]

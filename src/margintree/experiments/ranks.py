@@ -7,7 +7,6 @@ the studentized range over sqrt(2) (Demsar, Statistical Comparisons of Classifie
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -46,19 +45,8 @@ class Comparison(NamedTuple):
 def compare(ones: Sequence[float], others: Sequence[float]) -> Comparison:
     """Compare two methods by values of the same settings."""
     difference = np.round(np.subtract(ones, others), DECIMALS)
-    p_value = _p_value(tuple(difference.tolist())) if difference.any() else 1.0
+    p_value = float(wilcoxon(difference).pvalue) if difference.any() else 1.0
     return Comparison(int((difference > 0).sum()), float(difference.mean()), p_value)
-
-
-@cache
-def _p_value(differences: tuple[float, ...]) -> float:
-    return float(wilcoxon(differences).pvalue)
-
-
-def ranks(values: Mapping[str, float]) -> dict[str, float]:
-    """Return the rank of each method, 1 for the highest value."""
-    found = rankdata([-round(value, DECIMALS) for value in values.values()])
-    return dict(zip(values, found.tolist(), strict=True))
 
 
 def rank_test(rows: Sequence[Mapping[str, float]]) -> RankTest | None:
@@ -67,8 +55,8 @@ def rank_test(rows: Sequence[Mapping[str, float]]) -> RankTest | None:
     k, n = len(methods), len(rows)
     if k < 3 or n < 3:
         return None
-    table = np.array([list(ranks({name: row[name] for name in methods}).values()) for row in rows])
-    means = dict(zip(methods, table.mean(axis=0).tolist(), strict=True))
-    quantile = float(studentized_range.ppf(1.0 - ALPHA, k, np.inf)) / np.sqrt(2.0)
-    p_value, difference = friedmanchisquare(*table.T).pvalue, quantile * np.sqrt(k * (k + 1) / (6.0 * n))
-    return RankTest(means, n, float(p_value), float(difference))
+    ranks = rankdata([[-round(row[name], DECIMALS) for name in methods] for row in rows], axis=1)
+    quantile = studentized_range.ppf(1.0 - ALPHA, k, np.inf) / np.sqrt(2.0)
+    difference = float(quantile * np.sqrt(k * (k + 1) / (6.0 * n)))
+    means = dict(zip(methods, ranks.mean(axis=0).tolist(), strict=True))
+    return RankTest(means, n, float(friedmanchisquare(*ranks.T).pvalue), difference)

@@ -60,11 +60,11 @@ class Report:
         found, left = {}, list(self.figures)
         for title, names in SECTIONS.items():
             # The first two open the report; none is shown twice.
-            figures = [f for f in left if names and f.name.startswith(names)][: None if title else 2]
+            figures = [figure for figure in left if figure.name.startswith(names)][: None if title else 2]
             left = [figure for figure in left if figure not in figures]
             shown = "\n".join(f"![{figure.title}](figures/{figure.name}.svg)" for figure in figures)
             parts = [introduction, self.answer, shown] if title == "" else [shown]
-            parts += [table.to_markdown() for table in self.tables if names and table.name.startswith(names) and title]
+            parts += [table.to_markdown() for table in self.tables if table.name.startswith(names)]
             if title == "Setting by setting" and shown:
                 is_paper = set(self.summary.settings) & set(SETTINGS)
                 parts.insert(0, f"{NOTE}; grey circles are the paper's figures." if is_paper else f"{NOTE}.")

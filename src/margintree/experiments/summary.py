@@ -1,6 +1,6 @@
 """Summary of a results file by method and setting: means over the splits, times, trees."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
@@ -10,7 +10,7 @@ from scipy.stats import gmean
 from margintree.class_tree import ClassTree
 from margintree.datasets import DATA_SETS
 from margintree.experiments.job import CURVE, PICTURES, SPLIT, TIME
-from margintree.experiments.methods import METHODS, READING
+from margintree.experiments.methods import METHODS, PAPER, USERS
 from margintree.experiments.paper import SETTINGS
 from margintree.experiments.readings import READINGS
 from margintree.experiments.results import Results, Row
@@ -64,21 +64,28 @@ class Summary:
                 self.curve_setting = _setting(row)
         self.pictures = next(({**row, "setting": _setting(row)} for row in results.of_kind(PICTURES)), None)
 
-    def methods(self, *comparisons: str) -> list[str]:
-        """Return the methods with results in some comparisons, or in both, in the order of the tables."""
-        present = {method for method, _ in self.cells}
-        found = [m for m in METHODS.values() if m.name in present and m.comparison != READING]
-        return [m.name for m in found if not comparisons or m.comparison in comparisons]
+    def methods(self, comparison: str | None = None) -> list[str]:
+        """Return the methods with results in a comparison, or in both, in the order of the tables."""
+        present, wanted = {method for method, _ in self.cells}, {comparison} if comparison else {PAPER, USERS}
+        return [name for name, method in METHODS.items() if name in present and method.comparison in wanted]
 
     def row(self, setting: Setting, methods: Iterable[str] | None = None) -> dict[str, CellSummary]:
         """Return the cells of a setting by their methods."""
         names = self.methods() if methods is None else methods
         return {name: self.cells[name, setting] for name in names if (name, setting) in self.cells}
 
+    def settings_with(self, methods: Collection[str]) -> list[Setting]:
+        """Return the settings in which all of some methods have results."""
+        return [s for s in self.settings if len(self.row(s, methods)) == len(methods)]
+
+    def means(self, method: str, settings: Iterable[Setting]) -> list[float]:
+        """Return a method's accuracy in some settings."""
+        return [self.cells[method, setting].mean for setting in settings]
+
     def overall(self, method: str, settings: Iterable[Setting]) -> tuple[float, float]:
         """Return a method's mean accuracy over settings and the geometric mean of its decision functions."""
-        cells = [self.cells[method, setting] for setting in settings]
-        return fmean(c.mean for c in cells), float(gmean([c.costs["evaluations"] for c in cells]))
+        evaluations = [self.cells[method, setting].costs["evaluations"] for setting in settings]
+        return fmean(self.means(method, settings)), float(gmean(evaluations))
 
 
 def _cell(rows: list[Row], time: Row | None) -> CellSummary:

@@ -30,7 +30,13 @@ ONE_ROW = (
     "One row at a time, nothing else running; predict mostly validates, single_instance() is compiled. 1vs1 and 1vsR "
     "compute a kernel value once for all machines. The paper's figure is its time over its number of test rows."
 )
-SIZES = {"training rows": "n_train", "test rows": "n_test", "classes": "n_classes", "features": "n_features"}
+# Columns of Table 1: ours in the results, and the paper's in the facts about a set.
+SIZES = {
+    "training rows": ("n_train", "n_train_paper"),
+    "test rows": ("n_test", "n_test_paper"),
+    "classes": ("n_classes", "n_classes"),
+    "features": ("n_features", "n_features"),
+}
 
 
 @dataclass(frozen=True)
@@ -79,7 +85,7 @@ class Table:
         step = max(1, (console.width - first) // width)
         for start in range(0, len(self.rows), step):
             rows = self.rows[start : start + step]
-            shown = RichTable("", show_lines=False)
+            shown = RichTable("")
             for row in rows:
                 shown.add_column("\n".join(entry.text for entry in row[: self.n_labels]), justify="right")
             for k in range(self.n_labels, len(self.columns)):
@@ -95,7 +101,7 @@ def all_tables(summary: Summary) -> list[Table]:
     tables = [table for c in comparisons for table in (accuracy_table(summary, c), rank_table(summary, c))]
     tables += [cost_table(summary, measure) for measure in MEASURES]
     note = "With the tuned parameters, mean over the splits, one thread, other jobs running beside it."
-    seconds = _method_table(summary, "fit_seconds", "Seconds to train", _fit_seconds, min, (note,))
+    seconds = _method_table(summary, "fit_seconds", "Seconds to train", lambda c: f"{c.fit_seconds:.3g}", min, (note,))
     note = "C, the Gaussian kernel's η and MSM's balance β, chosen by cross-validation on the first split."
     chosen = _method_table(summary, "parameters", "Chosen parameters", _parameters, None, (note,))
     tables += [seconds, reading_table(summary), table_1(summary), replace(chosen, is_text=True)]
@@ -110,38 +116,27 @@ def table_1(summary: Summary) -> Table:
     rows = []
     for data_set in dict.fromkeys(data_set for data_set, _ in summary.settings):
         facts = next(cell.facts for (_, setting), cell in summary.cells.items() if setting[0] == data_set)
-        entries = [Entry(set_title(data_set))]
-        for name in SIZES.values():
-            theirs = getattr(DATA_SETS.get(data_set), f"{name}_paper" if name in ("n_train", "n_test") else name, "")
-            entries.append(Entry(str(facts[name]), paper_text=str(theirs)))
-        rows.append(tuple(entries))
+        sizes = [(facts[ours], getattr(DATA_SETS.get(data_set), theirs, "")) for ours, theirs in SIZES.values()]
+        entries = [Entry(str(ours), paper_text=str(theirs)) for ours, theirs in sizes]
+        rows.append((Entry(set_title(data_set)), *entries))
     note = "Where the numbers of rows differ from the paper's, the data are a substitute or a part."
     return Table("table1", "Table 1: the data sets", ("set", *SIZES), tuple(rows), (note,), n_labels=1)
 
 
 def accuracy_table(summary: Summary, comparison: str) -> Table:
     """Return Table 2 for one of the comparisons: mean and standard deviation of the accuracy."""
-
-    def theirs(method: str, data_set: str, kernel: str) -> str:
-        return _figure(paper.accuracy(method, data_set, kernel))
-
-    def ours(cell: CellSummary) -> str:
-        return _figure((cell.mean, cell.deviation))
-
     name, title, notes = f"accuracy_{comparison}", TITLES[comparison], (NOTES[comparison], BEST)
-    return _method_table(summary, name, title, ours, max, notes, theirs if comparison == PAPER else None, comparison)
+    return _method_table(summary, name, title, _accuracy, max, notes, _paper_accuracy, comparison)
 
 
 def rank_tests(summary: Summary, comparison: str) -> dict[str, RankTest]:
     """Return the tests of Friedman and Nemenyi: over all settings, and over the linear ones, which J-BWG has too."""
-    settings = {"all settings": summary.settings, "linear settings": [s for s in summary.settings if s[1] == "linear"]}
     methods = summary.methods(comparison)
-    rows = {
-        name: [{m: cell.mean for m, cell in summary.row(s, methods).items()} for s in chosen]
-        for name, chosen in settings.items()
-        if name == "all settings" or comparison == PAPER
-    }
-    return {name: test for name, found in rows.items() if (test := rank_test(found)) is not None}
+    means = {s: {m: cell.mean for m, cell in summary.row(s, methods).items()} for s in summary.settings}
+    rows = {"all settings": list(means.values())}
+    if comparison == PAPER:
+        rows["linear settings"] = [row for (_, kernel), row in means.items() if kernel == "linear"]
+    return {name: test for name, found in rows.items() if (test := rank_test(found))}
 
 
 def rank_table(summary: Summary, comparison: str) -> Table:
@@ -164,14 +159,10 @@ def cost_table(summary: Summary, measure: str) -> Table:
     def ours(cell: CellSummary) -> str:
         return f"{cell.costs[measure]:.1f}" if measure in cell.costs else MISSING
 
-    def theirs(method: str, data_set: str, kernel: str) -> str:
-        seconds = paper.seconds(method, data_set, kernel)
-        return f"{1e6 * seconds / (DATA_SETS[data_set].n_test_paper or 1):.1f}" if seconds else ""
-
     name, title = f"cost_{measure}", f"One prediction, in {MEASURES[measure]}"
     if measure == "evaluations":
         return _method_table(summary, name, title, ours, min, ("Mean over the test rows.",))
-    return _method_table(summary, name, f"Table 3: {title.lower()}", ours, min, (ONE_ROW,), theirs)
+    return _method_table(summary, name, f"Table 3: {title.lower()}", ours, min, (ONE_ROW,), _paper_microseconds)
 
 
 def reading_table(summary: Summary) -> Table:
@@ -182,8 +173,7 @@ def reading_table(summary: Summary) -> Table:
             if found := summary.cells.get((name, (reading.name, reading.kernel))):
                 label, setting = METHODS[name].paper_name or "", (reading.data_set, reading.kernel)
                 usual = summary.cells.get((name if name in summary.methods() else "MSM (paper)", setting))
-                figures = [(cell.mean, cell.deviation) if cell else None for cell in (usual, found)]
-                texts = map(_figure, [*figures, paper.accuracy(label, *setting)])
+                texts = _accuracy(usual), _accuracy(found), _paper_accuracy(label, *setting)
                 rows.append(tuple(map(Entry, (reading.name, label, *texts, reading.change))))
     columns = ("reading", "method", "as above", "in this reading", "the paper", "what is changed")
     return Table("readings", "Readings that explain figures of the paper", columns, tuple(rows), is_text=True)
@@ -196,17 +186,19 @@ def _method_table(
     ours: Callable[[CellSummary], str],
     best: Callable[..., float] | None,
     notes: tuple[str, ...],
-    theirs: Callable[[str, str, str], str] | None = None,
+    theirs: Callable[[str, str, str], str] = lambda method, data_set, kernel: "",
     comparison: str | None = None,
 ) -> Table:
     """Return a table with a row for each setting and a column for each method."""
-    rows, methods = [], summary.methods(*([comparison] if comparison else []))
+    rows, methods = [], summary.methods(comparison)
     for setting in summary.settings:
         found = summary.row(setting, methods)
-        entries = []
-        for m in methods:
-            beside = theirs(METHODS[m].paper_name or "", *setting) if theirs and m in found else ""
-            entries.append(Entry(ours(found[m]) if m in found else MISSING, paper_text=beside))
+        entries = [
+            Entry(ours(found[m]), paper_text=theirs(METHODS[m].paper_name or "", *setting))
+            if m in found
+            else Entry(MISSING)
+            for m in methods
+        ]
         labels = Entry(set_title(setting[0])), Entry(KERNEL_TITLES[setting[1]])
         rows.append((*labels, *(_with_best(entries, best) if best else entries)))
     titles = [METHODS[m].title if comparison else m for m in methods]
@@ -215,17 +207,22 @@ def _method_table(
     return Table(name, title, ("set", "kernel", *titles), tuple(rows), notes)
 
 
-def _fit_seconds(cell: CellSummary) -> str:
-    return f"{cell.fit_seconds:.3g}"
-
-
 def _parameters(cell: CellSummary) -> str:
     short = {"C": "C", "gamma": "η", "balance": "β"}
     return ", ".join(f"{short[k]} {v:g}" for k, v in cell.parameters.items())
 
 
-def _figure(figure: tuple[float, float] | None) -> str:
-    return f"{figure[0]:.2f} ± {figure[1]:.2f}" if figure else ""
+def _accuracy(cell: CellSummary | None) -> str:
+    return f"{cell.mean:.2f} ± {cell.deviation:.2f}" if cell else ""
+
+
+def _paper_accuracy(method: str, data_set: str, kernel: str) -> str:
+    return " ± ".join(f"{value:.2f}" for value in paper.accuracy(method, data_set, kernel) or ())
+
+
+def _paper_microseconds(method: str, data_set: str, kernel: str) -> str:
+    seconds = paper.seconds(method, data_set, kernel)
+    return f"{1e6 * seconds / (DATA_SETS[data_set].n_test_paper or 1):.1f}" if seconds else ""
 
 
 def _with_best(entries: Sequence[Entry], best: Callable[..., float]) -> list[Entry]:
