@@ -85,15 +85,15 @@ class ArrayFiles:
     """The arrays of one fit in a directory of its own; ``close`` removes it."""
 
     def __init__(self, parent: str | os.PathLike[str] | None) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="margintree-", dir=parent))
+        self._directory = tempfile.TemporaryDirectory(prefix="margintree-", dir=parent)
+        self.path = Path(self._directory.name)
         self._files: dict[int, tuple[weakref.ref[Any], str]] = {}
-        self._finalizer = weakref.finalize(self, _remove, self.path)
         self._n_files = 0
         self.n_bytes = 0
 
     def close(self) -> None:
         """Remove the directory; arrays that are mapped stay valid."""
-        self._finalizer()
+        self._directory.cleanup()
 
     def new_path(self, name: str) -> str:
         """Return a new path."""
@@ -174,10 +174,3 @@ def _address(array: AnyArray) -> int:
 
 def _place(array: AnyArray, path: str, offset: int) -> ArrayPlace:
     return ArrayPlace(path, offset, array.dtype, array.shape, array.strides, array.flags.writeable)
-
-
-def _remove(path: Path) -> None:
-    for file in path.glob("*"):
-        file.unlink(missing_ok=True)
-    if path.exists():
-        path.rmdir()

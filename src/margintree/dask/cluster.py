@@ -80,18 +80,12 @@ class Cluster:
         n_blocks = min(len(tasks), BLOCKS_PER_THREAD * self.n_threads)
         # The first tasks tend to be the largest: each block has some of them.
         parts = [tasks[first::n_blocks] for first in range(n_blocks)]
-        calls = [(path, part) for part in parts]
-        results: list[Any] = [None] * len(tasks)
-        for number, found in enumerate(self.call(run_block, calls, name)):
+        batch, results = Batch(self, name), [None] * len(tasks)
+        for number, part in enumerate(parts):
+            batch.submit(number, run_block, path, part)
+        for number, found in enumerate(batch.results(n_blocks)):
             results[number::n_blocks] = found
         return results
-
-    def call(self, function: Callable[..., Any], calls: list[tuple[Any, ...]], name: str) -> list[Any]:
-        """Return what a function returns for each of some tuples of arguments."""
-        batch = Batch(self, name)
-        for number, arguments in enumerate(calls):
-            batch.submit(number, function, *arguments)
-        return batch.results(len(calls))
 
     def compute(self, function: Callable[..., Any], calls: list[tuple[Any, ...]], name: str) -> list[Any]:
         """Return what a function returns for each of some tuples of arguments, some of which are yet to be computed."""

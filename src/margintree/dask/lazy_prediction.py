@@ -5,7 +5,6 @@ file.
 """
 
 import hashlib
-import os
 import tempfile
 from functools import lru_cache
 from pathlib import Path
@@ -59,14 +58,11 @@ def opened(content: ModelContent) -> MarginTreeClassifier:
         directory = get_worker().local_directory
     except ValueError:
         directory = None
-    number, path = tempfile.mkstemp(prefix="margintree-model-", dir=directory)
-    try:
-        with os.fdopen(number, "wb") as stream:
-            stream.write(content.content)
+    # The map stays, and so does the content of the file, until the map is gone.
+    with tempfile.TemporaryDirectory(prefix="margintree-model-", dir=directory) as own:
+        path = Path(own) / "model"
+        path.write_bytes(content.content)
         model = load_model(path)
-    finally:
-        # The map stays; so does the file, until the map is gone.
-        os.unlink(path)
     return model
 
 
