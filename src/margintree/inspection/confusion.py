@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from margintree.inspection.labels import PLAIN_TEXT, Names
 from margintree.inspection.layout import EDGE, INK, MUTED, WHITE, TreeLayout, draw_edges, edge_widths, pyplot
@@ -159,11 +160,8 @@ class ConfusionByTreeDisplay:
         for number, node in enumerate(self.ends):
             place[self.facts.tree.classes_below(node)] = number
         assert self.facts.confusion_matrix is not None
-        counts = self.facts.confusion_matrix.tocoo()
-        rows, columns = (place[side] for side in counts.coords)
-        result = np.zeros((len(self.ends), len(self.ends)), dtype=np.int64)
-        np.add.at(result, (rows, columns), counts.data)
-        return result
+        group_of = sp.csr_array((np.ones_like(place), (place, np.arange(len(place)))))
+        return np.asarray((group_of @ self.facts.confusion_matrix @ group_of.T).toarray())
 
     def _draw_matrix(self, layout: TreeLayout) -> None:
         from matplotlib.colors import PowerNorm
@@ -202,15 +200,11 @@ class ConfusionByTreeDisplay:
         """Draw a square around the classes of each group, fainter from level to level."""
         from matplotlib.patches import Rectangle
 
-        first = dict(zip(self.ends, range(len(self.ends)), strict=True))
         for node in layout.inner[1:]:
-            below = [first[end] for end in self.ends if node <= end <= self.facts.tree.last_below(node)]
-            depth = int(self.facts.tree.depth[node])
-            corner = (below[0] - 0.5, below[0] - 0.5)
-            block = Rectangle(
-                corner, len(below), len(below), fill=False, edgecolor=MUTED, linewidth=max(0.35, 1.6 / depth)
-            )
-            self.ax_.add_patch(block)
+            below = [layout.across[end] for end in self.ends if node <= end <= self.facts.tree.last_below(node)]
+            corner, n = (below[0] - 0.5, below[0] - 0.5), len(below)
+            width = max(0.35, 1.6 / int(self.facts.tree.depth[node]))
+            self.ax_.add_patch(Rectangle(corner, n, n, fill=False, edgecolor=MUTED, linewidth=width))
 
     def _draw_tree(self, layout: TreeLayout) -> None:
         from matplotlib.patheffects import withStroke
@@ -220,9 +214,8 @@ class ConfusionByTreeDisplay:
         ax.set_xlim(-layout.height - 0.3, 0.05)
         ax.set_ylim(len(self.ends) - 0.5, -0.5)
         draw_edges(ax, layout, edge_widths(facts.n_classes.astype(np.float64)) * 0.7)
-        nodes = list(layout.inner) + [node for node in self.ends if not facts.tree.is_leaf(node)]
         # Errors inside a collapsed group belong to it.
-        errors = {node: self._errors(node) for node in nodes}
+        nodes, errors = layout.groups, {node: self._errors(node) for node in layout.groups}
         largest = max([1.0, *errors.values()])
         x, y = [-layout.level[node] for node in nodes], [layout.across[node] for node in nodes]
         size = [18.0 + 320.0 * errors[node] / largest for node in nodes]

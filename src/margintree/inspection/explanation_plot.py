@@ -67,7 +67,9 @@ def _sureness(step: PathStep) -> float:
     return abs(step.decision_value) if step.probability is None else step.probability
 
 
-def _bare(ax: Any) -> None:
+def _bare(ax: Any, title: str, xlabel: str) -> None:
+    ax.set_title(title, loc="left", fontsize=10, color=MUTED, **PLAIN_TEXT)
+    ax.set_xlabel(xlabel, fontsize=9, color=MUTED)
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
     ax.spines["bottom"].set_color(EDGE)
@@ -77,9 +79,10 @@ def _bare(ax: Any) -> None:
 
 
 def _draw_path(ax: Any, explanation: Explanation) -> None:
-    _bare(ax)
     path = explanation.path
     is_calibrated = all(step.probability is not None for step in path)
+    title = "path" if explanation.is_path_followed else "path to the prediction (not followed)"
+    _bare(ax, title, "probability of the side taken" if is_calibrated else "absolute decision value")
     values = [_sureness(step) for step in path]
     colours = [FOR if step.is_preferred else AGAINST for step in path]
     ax.barh(range(len(path)), values, height=0.2, color=colours, zorder=2)
@@ -102,19 +105,14 @@ def _draw_path(ax: Any, explanation: Explanation) -> None:
         )
     ax.set_ylim(len(path) - 0.35, -0.65)
     ax.set_xlim(0.0, 1.0 if is_calibrated else None)
-    ax.set_xlabel(
-        "probability of the side taken" if is_calibrated else "absolute decision value", fontsize=9, color=MUTED
-    )
-    title = "path" if explanation.is_path_followed else "path to the prediction (not followed)"
-    ax.set_title(title, loc="left", fontsize=10, color=MUTED)
 
 
 def _draw_finalists(ax: Any, explanation: Explanation) -> None:
-    _bare(ax)
     finalists = explanation.finalists[:MOST_FINALISTS]
     places = range(len(finalists))
-    ax.set_title(explanation.decision_title(), loc="left", fontsize=10, color=MUTED)
-    if finalists[0].path_probability is not None and explanation.decided_by != "paths":
+    has_paths = finalists[0].path_probability is not None and explanation.decided_by != "paths"
+    _bare(ax, explanation.decision_title(), "probability" + (" (light: by its path)" if has_paths else ""))
+    if has_paths:
         paths = [f.path_probability for f in finalists]
         ax.barh(places, paths, height=0.7, color=PALE, label="by its path")
     probabilities = [f.probability for f in finalists]
@@ -122,12 +120,11 @@ def _draw_finalists(ax: Any, explanation: Explanation) -> None:
     ax.set_yticks(places, [shortened(explanation.name(f.label), LONGEST_LABEL) for f in finalists], **PLAIN_TEXT)
     ax.tick_params(axis="y", labelsize=9, labelcolor=INK, length=0)
     ax.set_ylim(max(len(finalists), 2) - 0.4, -0.6)
-    ax.set_xlabel("probability" + (" (light: by its path)" if len(ax.containers) > 1 else ""), fontsize=9, color=MUTED)
     ax.margins(x=0.02)
 
 
 def _draw_features(ax: Any, title: str, features: list[Contribution]) -> None:
-    _bare(ax)
+    _bare(ax, title, "weight times value")
     positive = [f for f in features if f.contribution > 0.0][:MOST_DRAWN_FEATURES]
     negative = [f for f in features if f.contribution < 0.0][:MOST_DRAWN_FEATURES]
     shown = [*positive, *reversed(negative)]
@@ -138,8 +135,6 @@ def _draw_features(ax: Any, title: str, features: list[Contribution]) -> None:
     ax.set_yticks(range(len(shown)), names, **PLAIN_TEXT)
     ax.tick_params(axis="y", labelsize=8.5, labelcolor=INK, length=0)
     ax.set_ylim(len(shown) - 0.4, -0.6)
-    ax.set_xlabel("weight times value", fontsize=9, color=MUTED)
-    ax.set_title(title, loc="left", fontsize=10, color=MUTED, **PLAIN_TEXT)
 
 
 def _group(explanation: Explanation, labels: list[Any]) -> str:

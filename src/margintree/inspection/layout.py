@@ -58,6 +58,11 @@ class TreeLayout:
         return cls(tree, tuple(ends), tuple(inner), across, level)
 
     @property
+    def groups(self) -> list[int]:
+        """The nodes with several classes that are drawn, the collapsed ones last."""
+        return [*self.inner, *(node for node in self.ends if not self.tree.is_leaf(node))]
+
+    @property
     def height(self) -> float:
         """The level of the root."""
         return self.level[0]

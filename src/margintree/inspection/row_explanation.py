@@ -264,37 +264,31 @@ class _Decision:
         return values
 
     def _by_pairs(self, classes: npt.NDArray[np.int64], path_scores: Array, scores: Array) -> list[Comparison]:
-        """Return the comparisons that the decider makes: a class that loses clearly is not compared again."""
-        decider, n = self.ranker.decider, len(classes)
-        pairs = np.array(list(itertools.combinations(range(n), 2)))
+        """Return the comparisons that the decider makes: a class that loses clearly is not compared again.
+
+        That of the two best classes has the features behind it.
+        """
+        decider, labels = self.ranker.decider, [self.row.labels[k] for k in classes.tolist()]
+        pairs = np.array(list(itertools.combinations(range(len(classes)), 2)))
         machines, signs = decider.machines_between(classes[pairs[:, 0]], classes[pairs[:, 1]])
         values = decider.slope * signs * self._machine_values(np.maximum(machines, 0))
         by_paths = path_scores[pairs[:, 0]] - path_scores[pairs[:, 1]]
-        is_out = np.zeros(n, dtype=bool)
-        comparisons: list[tuple[int, int, float, int]] = []
         log_odds = np.where(machines >= 0, values, by_paths).tolist()
+        best = set(np.argsort(-scores, kind="stable")[:2].tolist())
+        is_out = np.zeros(len(classes), dtype=bool)
+        comparisons = []
         for (j, m), odds, machine in zip(pairs.tolist(), log_odds, machines.tolist(), strict=True):
             if is_out[j] or is_out[m]:
                 continue
             is_out[j], is_out[m] = odds < -compiled.ranking.CLEARLY, odds > compiled.ranking.CLEARLY
             winner, loser = (j, m) if odds >= 0.0 else (m, j)
-            comparisons.append((winner, loser, abs(odds), machine))
-        return self._told(comparisons, classes, scores)
-
-    def _told(
-        self, found: list[tuple[int, int, float, int]], classes: npt.NDArray[np.int64], scores: Array
-    ) -> list[Comparison]:
-        """Return comparisons by their labels; that of the two best with the features behind it."""
-        labels, best = self.row.labels, set(np.argsort(-scores, kind="stable")[:2].tolist())
-        result = []
-        for winner, loser, odds, machine in found:
             features: list[Contribution] = []
-            if machine >= 0 and {winner, loser} == best:
+            if machine >= 0 and {j, m} == best:
                 sign = 1.0 if classes[winner] < classes[loser] else -1.0
-                features = self.row.contributions(self.ranker.decider.table, [(machine, sign)])
+                features = self.row.contributions(decider.table, [(machine, sign)])
             source = "machine" if machine >= 0 else "paths"
-            result.append(Comparison(labels[classes[winner]], labels[classes[loser]], odds, source, features))
-        return result
+            comparisons.append(Comparison(labels[winner], labels[loser], abs(odds), source, features))
+        return comparisons
 
     def _by_scores(self, winner: int, loser: int, finalists: list[Finalist]) -> Comparison:
         first, second = finalists[0], finalists[1]

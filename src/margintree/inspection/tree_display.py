@@ -23,7 +23,7 @@ from margintree.inspection.tree_facts import TreeFacts, ends_of
 MAX_LEAVES = 60
 LONGEST_NAME = 48
 # Inches.
-ROW, ROW_WITH_PICTURE, LEVEL, LETTER = 0.24, 0.52, 0.62, 0.075
+ROW, ROW_WITH_PICTURE, LEVEL_WIDTH, LETTER = 0.24, 0.52, 0.62, 0.075
 LEAST_WIDTH, MOST_TREE_WIDTH = 5.0, 9.0
 
 
@@ -155,7 +155,7 @@ class ClassTreeDisplay:
 
     def _figure_size(self, layout: TreeLayout, names: list[str]) -> tuple[float, float]:
         letters = LETTER * max(map(len, names))
-        tree = min(MOST_TREE_WIDTH, LEVEL * layout.height + 0.6)
+        tree = min(MOST_TREE_WIDTH, LEVEL_WIDTH * layout.height + 0.6)
         row = ROW if self.thumbnails is None else ROW_WITH_PICTURE
         bar = 0.0 if self.facts.shading()[0] is None else 0.55
         width = tree + letters + (0.3 if self.thumbnails is None else row + 0.3)
@@ -167,9 +167,8 @@ class ClassTreeDisplay:
         return float(height) / max(1, len(self.ends))
 
     def _draw_nodes(self, layout: TreeLayout) -> Any:
-        nodes = list(layout.inner) + [node for node in self.ends if not self.facts.tree.is_leaf(node)]
-        x = [-layout.level[node] for node in nodes]
-        y = [layout.across[node] for node in nodes]
+        nodes = layout.groups
+        x, y = [-layout.level[node] for node in nodes], [layout.across[node] for node in nodes]
         size = 26.0 + 150.0 * np.sqrt(self.facts.n_classes[nodes] / self.facts.tree.n_classes)
         shade, values = self.facts.shading()
         if shade is None:
