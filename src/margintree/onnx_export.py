@@ -210,11 +210,9 @@ def _kernel_values(
 
 
 def _linear_values(graph: Graph, table: WeightTable, machines: npt.NDArray[np.int64]) -> str:
-    from onnx import TensorProto
-
     # Single precision, as margintree keeps them: half the file, and no value changes.
     graph.check_room(4 * table.n_features * len(machines))
-    weights = graph.add("Cast", graph.constant(table.relative_weights(machines)), to=TensorProto.DOUBLE)
+    weights = graph.cast(graph.constant(table.relative_weights(machines)), "DOUBLE")
     products = graph.add("Mul", graph.add("MatMul", graph.rows, weights), graph.constant(table.scale[machines]))
     return graph.add("Add", products, graph.constant(table.intercept[machines]))
 
@@ -233,11 +231,8 @@ def _path_matrix(trees: Sequence[ClassTree]) -> npt.NDArray[np.float64]:
 
 def _greedy(graph: Graph, decisions: str, tree: ClassTree, paths: npt.NDArray[np.float64]) -> str:
     """Return the class whose path agrees with all signs."""
-    from onnx import TensorProto
-
     first = graph.add("Slice", decisions, *(graph.constant([n]) for n in (0, len(tree.internal_nodes), 1)))
-    goes_left = graph.add("Greater", first, graph.constant(0.0))
-    sign = graph.add("Cast", goes_left, to=TensorProto.FLOAT)
+    sign = graph.cast(graph.add("Greater", first, graph.constant(0.0)), "FLOAT")
     # sign(D) P = 2 left P - 1'P for left in {0, 1}.
     own = paths[: len(tree.internal_nodes)]
     depth = tree.depth[tree.leaf_of_class]
@@ -300,10 +295,8 @@ def _ranking(graph: Graph, finalists: Finalists, deciding: str | None, ranker: R
 
 def _coupled(graph: Graph, finalists: Finalists, values: str | None, ranker: Ranker) -> str:
     """Return log p of the finalists from the machines between pairs of them, up to a constant."""
-    from onnx import TensorProto
-
     odds = _log_odds(graph, finalists, values, ranker)
-    compared = graph.add("Cast", _compared(graph, odds, finalists, ranker.size), to=TensorProto.DOUBLE)
+    compared = graph.cast(_compared(graph, odds, finalists, ranker.size), "DOUBLE")
     against_first = graph.add("Mul", compared, graph.add("Exp", graph.add("Neg", odds)))
     against_second = graph.add("Mul", compared, graph.add("Exp", odds))
     total = graph.add(
@@ -342,8 +335,6 @@ def _log_odds(graph: Graph, finalists: Finalists, values: str | None, ranker: Ra
 
 def _compared(graph: Graph, odds: str, finalists: Finalists, size: int) -> str:
     """Return which positions are compared with which later ones: neither has clearly lost before."""
-    from onnx import TensorProto
-
     clearly = compiled.ranking.CLEARLY
     loses = graph.add("Less", odds, graph.constant(-clearly))
     wins = graph.add("Greater", odds, graph.constant(clearly))
@@ -353,7 +344,7 @@ def _compared(graph: Graph, odds: str, finalists: Finalists, size: int) -> str:
         opponents = graph.add("And", opponents, graph.add("Gather", is_in, graph.constant([place]), axis=1))
         # It meets the others in turn, up to the first that it loses clearly to.
         lost = graph.add("And", opponents, graph.add("Gather", loses, graph.constant(place), axis=1))
-        before = graph.add("CumSum", graph.add("Cast", lost, to=TensorProto.INT32), graph.constant(1), exclusive=1)
+        before = graph.add("CumSum", graph.cast(lost, "INT32"), graph.constant(1), exclusive=1)
         met = graph.add("And", opponents, graph.add("Less", before, graph.constant(np.int32(1))))
         beaten = graph.add("And", met, graph.add("Gather", wins, graph.constant(place), axis=1))
         is_in = graph.add("And", is_in, graph.add("Not", beaten))

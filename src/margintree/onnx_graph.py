@@ -23,12 +23,13 @@ class Graph:
         self._n_bytes = 0
         self._is_single = is_single
         # The rows in double precision.
-        self.rows = self._cast("X") if is_single else "X"
+        self.rows = self.cast("X", "DOUBLE") if is_single else "X"
 
-    def _cast(self, name: str) -> str:
+    def cast(self, name: str, kind: str) -> str:
+        """Convert an array to a type, by its name in ONNX."""
         from onnx import TensorProto
 
-        return self.add("Cast", name, to=TensorProto.DOUBLE)
+        return self.add("Cast", name, to=TensorProto.DataType.Value(kind))
 
     def constant(self, array: npt.ArrayLike) -> str:
         """Add an array."""
