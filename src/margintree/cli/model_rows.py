@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ METADATA_KEY = "fitted_on"
 
 def metadata_of(rows: Rows) -> dict[str, str]:
     """Return the metadata that a model file stores about its training rows."""
-    return {METADATA_KEY: json.dumps(rows.fitted.to_dict(), sort_keys=True)}
+    return {METADATA_KEY: json.dumps(asdict(rows.fitted), sort_keys=True)}
 
 
 def fitted_format(model: Path) -> FittedFormat | None:

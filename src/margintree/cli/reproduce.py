@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import joblib
 import typer
 from rich.console import Console
 from rich.markdown import Markdown
@@ -40,19 +41,17 @@ def run_reproduce(
     directory = output or Path("reproduction") / protocol.name
     try:
         plan = chosen_plan(protocol, only_methods, only_sets)
-        results = _run(console, plan, directory, n_workers or _n_cores())
+        results = _run(console, plan, directory, n_workers or joblib.cpu_count())
         report = Report(results)
         written = report.write(directory)
     except (ValueError, ResultsError, OSError) as error:
-        console.print(f"[red]{type(error).__name__}[/red]: {shown(error)}", highlight=False, soft_wrap=True)
+        _say(console, f"[red]{type(error).__name__}[/red]: {shown(error)}")
         raise typer.Exit(1) from error
     except KeyboardInterrupt:
         console.print(f"\nStopped. Finished jobs are saved in {shown(directory)}; the same command resumes the run.")
         raise typer.Exit(130) from None
     _show(console, report)
-    console.print(
-        f"\nThe page: {shown(written[0])} ({len(written)} files in {shown(directory)})", highlight=False, soft_wrap=True
-    )
+    _say(console, f"\nThe page: {shown(written[0])} ({len(written)} files in {shown(directory)})")
     if results.failed:
         console.print(f"[red]{len(results.failed)} jobs failed[/red]; run the same command to retry them.")
         raise typer.Exit(1)
@@ -60,20 +59,17 @@ def run_reproduce(
 
 def _run(console: Console, plan: Plan, directory: Path, n_workers: int) -> Results:
     """Run the plan and show its progress."""
-    console.print(
+    _say(
+        console,
         f"{len(plan.cells)} cells of Table 2 ({len(plan.methods)} methods), {n_workers} processes, results in "
         f"{shown(directory)}. You can stop at any time; the same command resumes the run. The first run compiles "
         "for a minute.",
-        highlight=False,
-        soft_wrap=True,
     )
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[job]}"))
 
     def fetch(names: set[str]) -> None:
         for name, problem in download(sorted(names)).items():
-            console.print(
-                f"[yellow]{name} is not available[/yellow]: {shown(problem)}", highlight=False, soft_wrap=True
-            )
+            _say(console, f"[yellow]{name} is not available[/yellow]: {shown(problem)}")
 
     with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
         return runner.run(plan, directory, n_workers=n_workers, on_result=_Watcher(bar), on_start=fetch)
@@ -93,11 +89,10 @@ class _Watcher:
         self.bar.update(self.line, completed=n_done, total=n_done + n_left, description=text, job=job)
         now = time.monotonic()
         if self.bar.disable and now - self.last_logged > SECONDS_BETWEEN_LOG_LINES:
-            self.bar.console.print(f"{text}: {shown(job)}", highlight=False, soft_wrap=True)
+            _say(self.bar.console, f"{text}: {shown(job)}")
             self.last_logged = now
         if "error" in row:
-            message = f"[red]failed[/red] {shown(job)}: {shown(row['error'])}"
-            self.bar.console.print(message, highlight=False, soft_wrap=True)
+            _say(self.bar.console, f"[red]failed[/red] {shown(job)}: {shown(row['error'])}")
 
 
 def _show(console: Console, report: Report) -> None:
@@ -116,7 +111,5 @@ def _show(console: Console, report: Report) -> None:
     console.print(f"\n{shown(report.answer)}", highlight=False)
 
 
-def _n_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def _say(console: Console, message: str) -> None:
+    console.print(message, highlight=False, soft_wrap=True)

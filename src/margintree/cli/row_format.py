@@ -1,7 +1,7 @@
 """The format of a file of rows: its kind, its label column, and how both are inferred if they are not given."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +55,10 @@ class FittedFormat:
     column: int | None = None
     one_based: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the form that a model file stores."""
-        return asdict(self)
-
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "FittedFormat":
         """Return the format that a model file stores, if it is valid."""
-        is_valid = values.keys() == cls("csv").to_dict().keys()
+        is_valid = values.keys() == {field.name for field in fields(cls)}
         is_valid = is_valid and values["kind"] in FORMATS and isinstance(values["one_based"], bool)
         is_valid = is_valid and isinstance(values["label"], str | None)
         if not is_valid or not (values["column"] is None or (type(values["column"]) is int and values["column"] >= 0)):

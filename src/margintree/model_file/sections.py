@@ -65,10 +65,7 @@ class Input:
 
     def array(self, name: str, dtype: npt.DTypeLike, *shape: int | None) -> AnyArray:
         """Take an array of this dtype and shape; None leaves the length open."""
-        full = self._prefix + name
-        if full not in self._arrays:
-            raise ModelFileError(f"array {full!r} is missing")
-        array = self._arrays.pop(full)
+        full, array = self._prefix + name, self.any_array(name)
         if array.dtype != np.dtype(dtype):
             raise ModelFileError(f"array {full!r} has dtype {array.dtype}, expected {np.dtype(dtype)}")
         wrong = len(shape) != array.ndim or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True))
