@@ -1,14 +1,14 @@
 """
-Accuracy against latency of all methods
-=======================================
+Accuracy and latency of all methods
+===================================
 
-All estimators of margintree use the same solvers, so that a comparison compares methods: trees, one-vs-rest,
-one-vs-one, the decision DAG, error-correcting codes and all-together machines. Each dot is a method, trained on the
-digits of scikit-learn with the linear kernel.
+All estimators of margintree use the same solvers, so that this comparison does not depend on the implementation. Trees,
+one-vs-rest, one-vs-one, the decision DAG, error-correcting output codes and Crammer-Singer are trained on the digits
+of scikit-learn with the linear kernel.
 """
 
 # %%
-# The candidates. All have the same C; tuning would change the order a little.
+# All methods have the same C; tuning would change their order slightly.
 import time
 
 import matplotlib.pyplot as plt
@@ -45,7 +45,8 @@ methods = {
 }
 
 # %%
-# Fit each and time single rows with its compiled predictor, the fastest of five passes over 200 rows.
+# Fit each method, and time predictions of single rows with its compiled predictor: the fastest of five passes over
+# 200 rows.
 results = {}
 for name, method in methods.items():
     method.fit(X_train, y_train)
@@ -60,7 +61,7 @@ for name, method in methods.items():
     print(f"{name:30} {results[name][0]:6.1f} us  accuracy {results[name][1]:.3f}  {results[name][2]:5.1f} evaluations")
 
 # %%
-# Up and to the left is better. Times of a few microseconds depend on the machine and on what else it does.
+# Methods in the upper left are accurate and fast. Times of a few microseconds depend on the machine and its load.
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), sharey=True, layout="constrained")

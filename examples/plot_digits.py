@@ -2,13 +2,13 @@
 The class tree of handwritten digits
 ====================================
 
-A tree over the ten digits, learned from 8 x 8 images, with the mean image of each class at its leaf. Each node divides
-its classes into the two groups that a support vector machine separates best.
+This example learns a tree over the ten digits from 8 x 8 images, and draws it with the mean image of each class at its
+leaf. Each node divides its classes into the two groups that a support vector machine separates best.
 """
 
 # %%
-# Fit a tree. With the rows of scikit-learn's digits this takes about a second; the very first fit on a machine compiles
-# for longer.
+# Fit a tree to the digits of scikit-learn. This takes about a second; the first fit on a machine takes longer, because
+# code is compiled.
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -21,7 +21,7 @@ print(f"accuracy {model.score(X_test, y_test):.3f}")
 print(f"{model.n_evaluations(X_test).mean():.1f} decision functions per prediction; one-vs-one needs {10 * 9 // 2}")
 
 # %%
-# Draw it. A node is shaded by the share of test rows that it sends to the correct side.
+# Draw the tree. Nodes are shaded by the share of test rows that they send to the correct side.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -33,7 +33,7 @@ plt.show()
 
 # %%
 # Explain the prediction that the model is least certain of: the path of the row, the classes that were given up at each
-# node, and what decided between the finalists.
+# node, and how the decider ranked the finalists.
 row = model.predict_proba(X_test).max(axis=1).argmin()
 explanation = model.explain(X_test[row])
 print(f"the image shows a {y_test[row]}")

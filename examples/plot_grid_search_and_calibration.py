@@ -3,11 +3,11 @@ Tuning C and balance, and checking the probabilities
 ====================================================
 
 :class:`~margintree.MarginTreeClassifier` works with ``GridSearchCV`` like any other classifier of scikit-learn. Its
-probabilities are calibrated on held-out rows during ``fit``, so that no ``CalibratedClassifierCV`` is needed around it.
+probabilities are calibrated on held-out rows during ``fit``, so that it does not need ``CalibratedClassifierCV``.
 """
 
 # %%
-# Search over C and balance. ``decide="pairs"`` names the decider, so that the fits of the search need not choose one.
+# Search over C and balance. With ``decide="pairs"`` the decider is fixed, so that it is not chosen again in every fit.
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -22,8 +22,9 @@ search = GridSearchCV(MarginTreeClassifier(decide="pairs", random_state=0), grid
 print(search.best_params_)
 
 # %%
-# Compare the probabilities of the best model with those of a calibrated ``LinearSVC``. A point is a tenth of the test
-# rows, sorted by the probability of the predicted class. On the diagonal, that probability equals the accuracy.
+# Compare the probabilities of the best model with those of a calibrated ``LinearSVC``. Each point is a
+# tenth of the test rows, sorted by the probability of the predicted class. On the diagonal, the mean probability equals
+# the accuracy.
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import LinearSVC
 

@@ -2,11 +2,11 @@
 Intents of bank customers, from text
 ====================================
 
-banking77 has questions of bank customers with 77 intents. A pipeline of tf-idf and a margin tree classifies the text;
-the tree shows which intents are alike, and an explanation shows which words decided.
+The data set banking77 consists of questions of bank customers with 77 intents. A pipeline of tf-idf and a margin tree
+classifies them; the tree shows which intents are similar, and an explanation shows which words were decisive.
 
-This example reads ``banking77.train.tsv.bz2`` and ``banking77.test.tsv.bz2`` from the directory that
-``MARGINTREE_DATA`` names: one question per line, its intent and a tab before it.
+This example reads ``banking77.train.tsv.bz2`` and ``banking77.test.tsv.bz2`` from the directory given by
+``MARGINTREE_DATA``. Each line has an intent, a tab and a question.
 """
 
 # sphinx_gallery_thumbnail_number = -1
@@ -40,7 +40,7 @@ texts, intents = questions("train")
 test_texts, test_intents = questions("test")
 
 # %%
-# Fit. ``decide="rest"`` names the decider that suits texts, which makes the fit faster.
+# Fit the pipeline. ``decide="rest"`` is the decider that suits texts; setting it makes the fit faster.
 model = make_pipeline(
     TfidfVectorizer(sublinear_tf=True, ngram_range=(1, 2), min_df=2),
     MarginTreeClassifier(decide="rest", random_state=0),
@@ -48,13 +48,13 @@ model = make_pipeline(
 print(f"accuracy {model.score(test_texts, test_intents):.3f}")
 
 # %%
-# Why does a question have its intent? The pipeline knows the words.
+# Explain the prediction for a question. The names of the features are taken from the pipeline.
 explanation = explain(model, "My card has not arrived yet, how long does it take?")
 print(explanation)
 explanation.plot()
 plt.show()
 
 # %%
-# The intents, shaded by the accuracy of each node on the test questions.
+# Draw the tree. Nodes are shaded by their accuracy on the test questions.
 plot_tree(model, X=test_texts, y=test_intents, max_leaves=None)
 plt.show()

@@ -2,12 +2,12 @@
 Intents of bank customers, from embeddings
 ==========================================
 
-banking77 has questions of bank customers with 77 intents. An embedding model turns each question into a short dense
-vector, and a margin tree classifies the vectors. The example compares it with scikit-learn's logistic regression and
-with tf-idf (:ref:`sphx_glr_auto_examples_plot_intents.py`).
+The data set banking77 consists of questions of bank customers with 77 intents. An embedding model maps each question to
+a short dense vector, and a margin tree classifies the vectors. It is compared with scikit-learn's logistic regression;
+:ref:`sphx_glr_auto_examples_plot_intents.py` uses tf-idf instead of embeddings.
 
-This example reads ``banking77.train.tsv.bz2`` and ``banking77.test.tsv.bz2`` from the directory that
-``MARGINTREE_DATA`` names, and uses the small embedding model that the package wordllama ships.
+This example reads ``banking77.train.tsv.bz2`` and ``banking77.test.tsv.bz2`` from the directory given by
+``MARGINTREE_DATA``, and uses the small embedding model that is included in the package wordllama.
 """
 
 # sphinx_gallery_thumbnail_number = -1
@@ -50,8 +50,8 @@ X_test, y_test = questions("test")
 print(X.shape, X.dtype)
 
 # %%
-# Fit a linear tree, a tree with the Gaussian kernel, and logistic regression. ``float32`` embeddings are used as they
-# are. With hundreds of classes or more, prefer the linear kernel.
+# Fit a linear tree, a tree with the Gaussian kernel, and logistic regression. With hundreds of
+# classes or more, prefer the linear kernel.
 models = {
     "margin tree": MarginTreeClassifier(random_state=0),
     "margin tree, rbf": MarginTreeClassifier("rbf", C=10, random_state=0),
@@ -65,7 +65,8 @@ for name, model in models.items():
     print(f"{name}: accuracy {accuracy[name]:.3f}, fitted and tested in {seconds[name]:.1f} s")
 
 # %%
-# Probabilities tell which questions to pass on to a person: accuracy against the share of questions that are answered.
+# Probabilities show which questions should be passed on to a person. Plot the accuracy against the share of questions
+# that are answered automatically.
 for name, model in models.items():
     probabilities = model.predict_proba(X_test)
     order = np.argsort(-probabilities.max(axis=1))
@@ -80,6 +81,6 @@ plt.legend()
 plt.show()
 
 # %%
-# The tree over the intents, shaded by the accuracy of each node on the test questions.
+# Draw the tree over the intents. Nodes are shaded by their accuracy on the test questions.
 plot_tree(models["margin tree"], X=X_test, y=y_test, max_leaves=None)
 plt.show()

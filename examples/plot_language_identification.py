@@ -2,16 +2,16 @@
 Language identification with 527 languages
 ==========================================
 
-Rows are paragraphs of the Universal Declaration of Human Rights as counts of character n-grams. The tree is learned
-from the paragraphs alone; it knows nothing of language families.
+Rows are paragraphs of the Universal Declaration of Human Rights, represented by counts of character n-grams. The tree
+is learned from the paragraphs alone, without information about language families.
 
-This example reads ``udhr_char3`` from the directory that ``MARGINTREE_DATA`` names.
+This example reads ``udhr_char3`` from the directory given by ``MARGINTREE_DATA``.
 """
 
 # sphinx_gallery_thumbnail_number = -1
 
 # %%
-# Fit a tree on the training part, with tf-idf weights.
+# Fit a tree to the training rows, with tf-idf weights.
 import os
 
 import matplotlib.pyplot as plt
@@ -34,13 +34,14 @@ print(
 )
 
 # %%
-# Where do errors happen? A group that is collapsed to one row and one column has its confusions on the diagonal.
+# Draw the confusion matrix. Groups of classes are collapsed to one row and one column, so that the errors within a
+# group are on the diagonal.
 display = ConfusionByTreeDisplay.from_estimator(model, X[test], y[test], class_names=udhr.target_names, max_leaves=30)
 plt.show()
 for record in display.worst_nodes(5):
     print(f"{record['n_errors']:3} errors between {', '.join(record['left'][:3])} and {', '.join(record['right'][:3])}")
 
 # %%
-# The groups of the tree, the largest opened first.
+# Draw the tree; the largest groups are expanded first.
 plot_tree(model, class_names=udhr.target_names, max_leaves=50)
 plt.show()

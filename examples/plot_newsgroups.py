@@ -2,16 +2,16 @@
 Topics of newsgroup messages, from text
 =======================================
 
-The 20 newsgroups have messages on 20 topics, from atheism to hockey. A pipeline of tf-idf and a margin tree classifies
-the text; the tree finds the groups of topics by itself, and an explanation names the words that decided.
+The 20 newsgroups data set has messages on 20 topics, from atheism to hockey. A pipeline of tf-idf and a margin tree
+classifies them; the tree groups similar topics, and an explanation shows which words were decisive.
 
-scikit-learn downloads the messages (14 MB) when this example runs for the first time.
+scikit-learn downloads the messages (14 MB) when this example is run for the first time.
 """
 
 # sphinx_gallery_thumbnail_number = -1
 
 # %%
-# Load the messages without the parts that give the answer away.
+# Load the messages without headers, footers and quotes, which reveal the newsgroup.
 import matplotlib.pyplot as plt
 from sklearn.datasets import fetch_20newsgroups
 from sklearn.feature_extraction.text import TfidfVectorizer
@@ -29,7 +29,7 @@ except OSError as error:
 names = train.target_names
 
 # %%
-# Fit the pipeline. ``decide="rest"`` names the decider that suits texts, which makes the fit faster.
+# Fit the pipeline. ``decide="rest"`` is the decider that suits texts; setting it makes the fit faster.
 model = make_pipeline(
     TfidfVectorizer(sublinear_tf=True, stop_words="english", min_df=2, max_df=0.5),
     MarginTreeClassifier(decide="rest", random_state=0),
@@ -37,7 +37,7 @@ model = make_pipeline(
 print(f"accuracy {model.score(test.data, test.target):.3f}")
 
 # %%
-# Why is a message given its topic? The pipeline knows the words.
+# Explain the prediction for a message. The names of the features are taken from the pipeline.
 explanation = explain(
     model, "The goalie stopped the puck, but the team lost the playoff game in overtime.", class_names=names
 )
@@ -46,11 +46,11 @@ explanation.plot()
 plt.show()
 
 # %%
-# Where does the tree err? The number at a node counts the messages that take the wrong side there.
+# Draw the confusion matrix. The number at a node is the number of messages that take the wrong side there.
 ConfusionByTreeDisplay.from_estimator(model, test.data, test.target, class_names=names)
 plt.show()
 
 # %%
-# The tree, shaded by the accuracy of each node on the test messages.
+# Draw the tree. Nodes are shaded by their accuracy on the test messages.
 plot_tree(model, class_names=names, X=test.data, y=test.target)
 plt.show()

@@ -2,12 +2,12 @@
 Serving a model from a mapped file
 ==================================
 
-A model file is mapped into memory, not read: loading takes a moment whatever its size, and processes on one machine
-share its pages. ``single_instance()`` then classifies one row at a time without the cost of validating a batch.
+A model file is memory-mapped, so that even a large file loads within milliseconds, and processes on one machine share
+its pages. ``single_instance()`` then classifies one row at a time without the overhead of input validation.
 """
 
 # %%
-# Train and save. The file holds numbers and a JSON header, no pickle and no code.
+# Train and save a model. The file contains arrays of numbers and a JSON header, but no pickle and no code.
 import tempfile
 import time
 from pathlib import Path
@@ -23,21 +23,21 @@ X, y = load_digits(return_X_y=True)
 X_train, X_test, y_train, y_test = train_test_split(X / 16, y, random_state=0)
 model = margintree.MarginTreeClassifier(random_state=0).fit(X_train, y_train)
 
-directory = tempfile.TemporaryDirectory()  # removed when Python ends
+directory = tempfile.TemporaryDirectory()  # removed when Python exits
 path = Path(directory.name) / "digits.margintree"
 margintree.save_model(model, path)
 print(f"{path.stat().st_size / 1000:.0f} kB")
 
 # %%
-# Load it, as a server would. The predictions are the same, bit for bit.
+# Load the model, as a server would. Its predictions are identical, bit for bit.
 start = time.perf_counter()
 served = margintree.load_model(path)
 print(f"loaded in {1000 * (time.perf_counter() - start):.1f} ms")
 np.testing.assert_array_equal(served.predict_proba(X_test), model.predict_proba(X_test))
 
 # %%
-# Time single rows. ``predict`` spends most of its time on validating its input; ``single_instance()`` checks only what
-# memory safety needs. It can be shared between threads.
+# Measure the latency of single rows. ``predict`` spends most of its time on input validation; ``single_instance()``
+# checks only what memory safety requires, and can be shared between threads.
 single = served.single_instance()
 single.predict(X_test[0])  # the first call compiles, or loads compiled code
 

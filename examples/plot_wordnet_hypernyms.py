@@ -3,10 +3,10 @@ A tree over 1,482 WordNet classes, and WordNet's own
 ====================================================
 
 Each row has the words of a noun of WordNet and of its definition; the class is the hypernym of the noun, the more
-general term right above it. The tree is learned from these words alone. WordNet has a hierarchy of its own over the
-same classes, so we can ask how much of it the tree has found.
+general term directly above it. The tree is learned from these words alone, and is compared with WordNet's own hierarchy
+of the classes.
 
-This example reads ``wordnet_hypernyms`` from the directory that ``MARGINTREE_DATA`` names.
+This example reads ``wordnet_hypernyms`` from the directory given by ``MARGINTREE_DATA``.
 """
 
 # sphinx_gallery_thumbnail_number = -1
@@ -35,8 +35,8 @@ paths = Path(os.environ["MARGINTREE_DATA"]) / "wordnet_hypernyms.taxonomy.txt.bz
 reference = nested_from_paths(bz2.decompress(paths.read_bytes()).decode().split(), labels=np.unique(y).tolist())
 
 # %%
-# Learn a tree, take one that balanced 2-means of the class means gives, and draw one at random. With the greedy walk
-# the accuracy depends on the tree alone.
+# Fit three trees: learned, from balanced 2-means of the class means, and random. With the greedy walk, accuracy depends
+# on the tree alone.
 trees = {"learned": "best_first", "centroid": "centroid", "random": "random"}
 models, agreement, accuracy = {}, {}, {}
 for name, split in trees.items():
@@ -47,8 +47,8 @@ for name, split in trees.items():
     print(f"{name:10} triplet agreement {agreement[name]:.3f}, accuracy {accuracy[name]:.3f}")
 
 # %%
-# A triplet agrees if the tree and WordNet put the same two of three classes together. A random tree agrees with a
-# third of them. The learned tree finds some of WordNet, about as much as the centroids do, and far from all of it.
+# Two trees agree on a triplet of classes if the same two of them are closest. A random tree agrees with WordNet on a
+# third of the triplets. The learned tree recovers a small part of WordNet's hierarchy, about as much as 2-means does.
 figure, axes = plt.subplots(1, 2, figsize=(9, 3), layout="constrained")
 for ax, values, label in [
     (axes[0], agreement, "Triplet agreement with WordNet"),
@@ -61,7 +61,8 @@ axes[0].axhline(1 / 3, color="black", linewidth=1, linestyle="--")
 plt.show()
 
 # %%
-# The whole tree does not fit on a page. ``max_leaves`` opens the largest groups first and collapses the others.
+# The whole tree does not fit on a page. With ``max_leaves``, the largest groups are expanded first, and the others are
+# collapsed.
 names = [name.rsplit(".", 1)[0].replace("_", " ") for name in wordnet.target_names]
 plot_tree(models["learned"], class_names=names, max_leaves=40)
 plt.show()
