@@ -1,4 +1,4 @@
-"""A headless Chromium for the benchmarks of pages, with the size and the colour scheme of a reader's screen."""
+"""A headless Chromium for tests and benchmarks of pages, with the size and the colour scheme of a reader's screen."""
 
 import shutil
 import tempfile

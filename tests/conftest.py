@@ -1,7 +1,8 @@
 """Small class problems in every layout that the solvers know, and the directory of real data sets."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -196,6 +197,20 @@ def dense_weights(table: WeightTable) -> Array:
 def weights_of() -> Callable[[WeightTable], Array]:
     """Return the function that spells a table of weights out."""
     return dense_weights
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Return a headless Chromium."""
+    pytest.importorskip("selenium.webdriver", reason="the page test needs selenium")
+    from browser import browser as chromium
+
+    with ExitStack() as stack:
+        try:
+            started = stack.enter_context(chromium())
+        except SystemExit as missing:
+            pytest.skip(f"the page test needs a browser. {missing}")
+        yield started
 
 
 @pytest.fixture(scope="session")

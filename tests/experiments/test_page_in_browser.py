@@ -1,7 +1,5 @@
 """The page in a real browser at desktop and phone width: no errors, no requests, figures show."""
 
-import shutil
-
 import pytest
 
 from margintree.experiments.report import Report
@@ -10,33 +8,6 @@ from margintree.experiments.results import read
 WIDTHS = {"desktop": 1280, "phone": 390}
 # The smallest letters, in CSS pixels, that a reader of a phone puts up with.
 LEAST_LETTERS = 9.0
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    selenium = pytest.importorskip("selenium.webdriver", reason="the page test needs selenium")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("the page test needs chromium and chromedriver (Debian: chromium, chromium-driver)")
-    options = selenium.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = selenium.Chrome(options=options, service=selenium.ChromeService(executable_path=driver))
-    yield started
-    started.quit()
 
 
 @pytest.fixture(scope="module")

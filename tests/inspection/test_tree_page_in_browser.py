@@ -1,6 +1,5 @@
 """The page in a real browser: search, collapse, paths, keyboard, outline, touch, both colour schemes, no errors."""
 
-import shutil
 import time
 
 import numpy as np
@@ -13,16 +12,6 @@ from margintree.inspection import export_html
 from margintree.prediction.linear_tree import LinearTree
 from margintree.solvers.classifier import LinearClassifier
 
-FLAGS = (
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
 SIZES = {"desktop": (1280, 820, False), "phone": (390, 844, True)}
 N_GENERATED = 20_000
 MOST_SECONDS_TO_SETTLE = 10.0
@@ -41,23 +30,6 @@ NAMES = [
     "seven",
     "seventy",
 ]
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    selenium = pytest.importorskip("selenium.webdriver", reason="the page test needs selenium")
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("the page test needs chromium and chromedriver (Debian: chromium, chromium-driver)")
-    options = selenium.ChromeOptions()
-    options.binary_location = chromium
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    started = selenium.Chrome(options=options, service=selenium.ChromeService(executable_path=driver))
-    yield started
-    started.quit()
 
 
 @pytest.fixture(scope="module")
