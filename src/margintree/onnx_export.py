@@ -165,7 +165,7 @@ def _decisions(
     machines = np.arange(n_deciding)
     if decider.table is not None:
         return _machine_values(graph, model, internal)[0], _linear_values(graph, decider.table, machines)
-    # Those of a kernel lie behind the nodes.
+    # Those of a kernel follow the nodes.
     behind = sum(tree.n_nodes for tree in model.trees) + machines
     decisions, deciding = _machine_values(graph, model, internal, behind)
     return decisions, deciding
@@ -342,7 +342,7 @@ def _compared(graph: Graph, odds: str, finalists: Finalists, size: int) -> str:
     for place in range(size):
         opponents = graph.add("And", is_in, graph.constant(np.arange(size)[None] > place))
         opponents = graph.add("And", opponents, graph.add("Gather", is_in, graph.constant([place]), axis=1))
-        # It meets the others in turn, up to the first that it loses clearly to.
+        # It is compared with the others in turn, until it clearly loses.
         lost = graph.add("And", opponents, graph.add("Gather", loses, graph.constant(place), axis=1))
         before = graph.add("CumSum", graph.cast(lost, "INT32"), graph.constant(1), exclusive=1)
         met = graph.add("And", opponents, graph.add("Less", before, graph.constant(np.int32(1))))
@@ -362,7 +362,7 @@ def _probabilities(graph: Graph, scores: str, ranking: str, finalists: Finalists
     taken = graph.add("Min", graph.add("ReduceSum", inside, rows, keepdims=1), one)
     own = graph.add("Mul", graph.add("Softmax", ranking, axis=1), taken)
     left_over = graph.add("Relu", graph.add("Sub", one, taken))
-    # The smallest positive number keeps 0 / 0 away; what it is a part of is 0 then.
+    # The smallest positive number avoids a division by zero; everything outside is 0 in that case.
     rest = graph.add("Max", graph.add("ReduceSum", outside, rows, keepdims=1), graph.constant(np.finfo(float).tiny))
     others = graph.add("Mul", outside, graph.add("Div", left_over, rest))
     most = graph.add(

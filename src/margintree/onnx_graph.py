@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 OPSET = 17
-# Of the format itself; the oldest that has the operators, for the sake of older runtimes.
+# Version of the format: the oldest one that has all operators, so that older runtimes can read the file.
 IR_VERSION = 8
-# Protocol buffers hold no more.
+# Limit of protocol buffers.
 MOST_BYTES = 2**31 - 2**20
 
 

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat, Rows, is_number
 
-# Each cell is a Python object for a while, so that an absurdly long line would fill the memory.
+# Each cell is a Python object at first, so that a very long line would fill the memory.
 MOST_CSV_COLUMNS, LONGEST_LINE = 2**20, 2**25
 DELIMITERS = ",;\t"
 

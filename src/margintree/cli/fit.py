@@ -47,7 +47,7 @@ def run_fit(
             console.print(f"{shown(train)}: {rows.X.shape[1]} columns, read in pieces")
         if rows.fitted.one_based and how.one_based is None:
             console.print("No row has a column 0, so column indices are taken to start at 1. If not, use --zero-based.")
-        # Read before the fit: a misspelt file name should not cost one.
+        # Read before the fit, so that a misspelt file name is reported before the time is spent.
         test_rows = None
         if test is not None:
             test_rows = read_rows(test, replace(how, fitted=rows.fitted), rows.X.shape[1]).in_order_of(rows.names, test)
@@ -59,7 +59,7 @@ def run_fit(
             else:
                 estimator = pieces.fit(rows, parameters, verbose)
         except InvalidParameterError as error:
-            # A value out of range is an error of the command line, not of the rows.
+            # A value out of range is an error in the command line, not in the rows.
             raise typer.BadParameter(str(error)) from error
         seconds = time.perf_counter() - began
         save_model(named(estimator, rows.names), model, metadata=metadata_of(rows))

@@ -23,7 +23,7 @@ def read_parquet(stream: IO[bytes], path: Path, how: RowFormat, n_features: int 
         schema = pyarrow.parquet.read_schema(pyarrow.BufferReader(content))
         names = schema.names
         place = how.place_of_label(path, names, n_features)
-        # Before anything is read: text that is stored once may stand in millions of rows.
+        # Before anything is read: text that is stored once may be repeated in millions of rows.
         _check_types(schema, path, place, asks=asks)
         texts = [] if place is None else [names[place]]
         file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(content), read_dictionary=texts)

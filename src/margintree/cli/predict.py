@@ -30,7 +30,7 @@ def run_predict(
         rows = fitted.read(data, how)
         lines = _lines(estimator, rows.X, top_k, proba)
         if output is None:
-            # A label that the terminal cannot encode must not end the output.
+            # A label that the terminal cannot encode must not stop the output.
             if hasattr(sys.stdout, "reconfigure"):
                 sys.stdout.reconfigure(errors="backslashreplace")
             _write(sys.stdout, lines)

@@ -29,7 +29,7 @@ from margintree.cli.row_format import (
     Rows,
 )
 
-# Solvers have arrays as long as the rows are wide, so one absurd column number would take all memory.
+# Solvers have arrays with one element per feature, so that a single huge column number would fill the memory.
 MOST_COLUMNS = 2**24
 # Sparse rows with at least this share of nonzeros are faster as dense ones.
 DENSE_FILE_SHARE = 0.3

@@ -85,7 +85,7 @@ class Rows:
         names = tuple(name for j, name in enumerate(columns) if j != place)
         # Empty or repeated names cannot identify columns.
         is_named = all(names) and len(set(names)) == len(names)
-        # A name that is a number could be mistaken for a cell of a row in the next file.
+        # A numeric name could be mistaken for a feature value in the next file.
         label = None if place is None or is_number(columns[place]) else columns[place]
         return cls(X, labels, FittedFormat(kind, label, place), names if is_named else None)
 

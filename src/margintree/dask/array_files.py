@@ -23,9 +23,9 @@ import numpy.typing as npt
 
 AnyArray = npt.NDArray[Any]
 
-# Smaller arrays travel with the function.
+# Smaller arrays are pickled with the function.
 LEAST_BYTES = 2**16
-# Functions that a worker keeps: those of a fit and of the one before.
+# Number of functions that a worker caches: those of the current and of the previous fit.
 KEPT_FUNCTIONS = 4
 
 
@@ -44,7 +44,7 @@ class ArrayPlace:
         """Map the array. What is written to it stays in this process."""
         whole = _mapped(self.path)
         array: AnyArray = np.ndarray(self.shape, self.dtype, whole.data, self.offset, self.strides)
-        # Compiled loops are compiled apart for arrays that can and that cannot be written to.
+        # Functions are compiled separately for writable and for read-only arrays.
         array.flags.writeable = self.is_writable
         return array
 
@@ -105,7 +105,7 @@ class ArrayFiles:
         dtype, path = np.dtype(dtype), self.new_path(name)
         n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
         with open(path, "wb") as stream:
-            # A file of no bytes cannot be mapped.
+            # An empty file cannot be mapped.
             stream.truncate(max(1, n_bytes))
         self.n_bytes += n_bytes
         strides = np.empty((1, *shape[1:]), dtype).strides
@@ -130,7 +130,7 @@ class ArrayFiles:
             path = self.new_path("array")
             root.ravel(order="K").tofile(path)
             self.n_bytes += root.nbytes
-            # Once nobody here has the array, no further task can ask for it.
+            # When the array is garbage-collected, no further task can refer to it.
             weakref.finalize(root, Path(path).unlink, missing_ok=True)
             self._files[id(root)] = weakref.ref(root), path
         return path

@@ -43,7 +43,7 @@ def aligned(X: Any, y: Any, sample_weight: Any) -> Blocks:
 
     def beside(values: Any, name: str) -> list[Delayed]:
         known = [getattr(one, "chunks", ((float("nan"),),))[0] for one in (X, values)]
-        # NaN, the length of a block that nobody knows, differs from itself.
+        # Unknown lengths are NaN, which is not equal to itself.
         if known[0] != known[1] and all(length == length for chunks in known for length in chunks):
             if sum(known[0]) != sum(known[1]):
                 raise ValueError(

@@ -104,7 +104,7 @@ class DaskMarginTreeClassifier(MarginTreeClassifier):
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **MarginTreeClassifier._parameter_constraints,
-        # These are looked at before work starts, with errors that say more.
+        # These are checked before the fit starts, with more informative errors.
         "client": "no_validation",
         "directory": "no_validation",
         "max_rows_per_node": [None, Interval(Integral, 1, None, closed="left")],

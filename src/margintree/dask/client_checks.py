@@ -10,7 +10,7 @@ from distributed import Client, default_client
 
 from margintree.dask.array_files import ArrayFiles
 
-# Libraries whose versions play a part in what is computed, or in how it is sent.
+# Libraries whose versions affect what is computed, or how it is sent.
 LIBRARIES = ("margintree", "numpy", "scipy", "scikit-learn", "numba", "dask", "distributed", "cloudpickle")
 SECONDS_FOR_WORKERS = 60
 

@@ -25,11 +25,11 @@ from margintree.worker_threads import SECONDS_BETWEEN_LOOKS, give_up_if_abandone
 
 # Blocks of tasks per thread of the cluster: with more, less waits for the last one; with fewer, less is sent.
 BLOCKS_PER_THREAD = 8
-# A node with fewer rows than this share of what a thread has to do is divided to its leaves by one task.
+# One task divides a whole subtree if that has at most one of so many parts of the rows per thread.
 SUBTREES_PER_THREAD = 8
-# So long a scheduler may be out of reach; Dask reconnects after short interruptions.
+# Time for which the scheduler may be unreachable; Dask reconnects after short interruptions.
 SECONDS_WITHOUT_SCHEDULER = 5.0
-# After so long without any worker a warning says what the fit waits for.
+# After this time without workers, a warning says what the fit is waiting for.
 SECONDS_WITHOUT_WORKERS = 10.0
 
 
@@ -63,7 +63,7 @@ class Cluster:
         self.n_bytes = self.n_bytes_of_rows = 0
         self._address = client.scheduler.address
         self._futures: dict[str, Future] = {}
-        # The number of rows of each class, by which the size of a node is known.
+        # The number of rows of each class, from which the sizes of the nodes are computed.
         self.rows_of_class: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ class Cluster:
             while todo:
                 task = todo.pop()
                 yield task, found[task.path]
-                # Whoever grows the tree has put the children on the list; those that are known need no task.
+                # The caller has added the children to the list; those with known results need no task.
                 todo += [child for child in tasks if child.path in found]
                 tasks[:] = [child for child in tasks if child.path not in found]
 
@@ -132,7 +132,7 @@ class Batch:
 
     def __init__(self, cluster: Cluster, name: str) -> None:
         self._cluster, self.name = cluster, name
-        # Dask's dashboard shows what stands before 32 hexadecimal digits.
+        # Dask's dashboard shows the part of the key before 32 hexadecimal digits.
         self._key = f"margintree-{name.replace(' ', '-')}-{uuid.uuid4().hex}"
         self._n_submitted = 0
         self._under_way: dict[str, Any] = {}

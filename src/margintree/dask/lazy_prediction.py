@@ -21,7 +21,7 @@ from margintree.estimators.margin_tree import MarginTreeClassifier
 from margintree.model_file.errors import ModelFileError
 from margintree.model_file.files import load_model, save_model
 
-# Models that a process keeps.
+# Number of models that a process caches.
 KEPT_MODELS = 2
 
 
@@ -58,7 +58,7 @@ def opened(content: ModelContent) -> MarginTreeClassifier:
         directory = get_worker().local_directory
     except ValueError:
         directory = None
-    # The map stays, and so does the content of the file, until the map is gone.
+    # The content of the file stays available until it is unmapped.
     with tempfile.TemporaryDirectory(prefix="margintree-model-", dir=directory) as own:
         path = Path(own) / "model"
         path.write_bytes(content.content)

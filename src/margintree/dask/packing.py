@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 # Types of numbers that are joined, as a buffer names them; others are taken as single bytes.
 NUMBER_FORMATS = "bBhHiIlLqQfd"
-# The fastest one. Higher ones take twice the time for 3 % less.
+# The fastest level. Higher ones take twice the time to save 3 %.
 ZLIB_LEVEL = 1
 
 
@@ -50,7 +50,7 @@ def unpacked(content: bytes) -> Any:
     bytes_of = {kind: memoryview(_long(stream, kind).tobytes()) for kind, stream in streams.items()}
     taken, buffers = dict.fromkeys(streams, 0), []
     for kind, size in zip(kinds, _long(sizes, "q").tolist(), strict=True):
-        # Each has memory of its own, so that none keeps the others.
+        # Each array has its own memory, so that it does not keep the others alive.
         buffers.append(bytearray(bytes_of[kind][taken[kind] : taken[kind] + size]))
         taken[kind] += size
     return pickle.loads(zlib.decompress(outline), buffers=buffers)

@@ -171,7 +171,7 @@ def write_part(
     first, last = bounds
     rows = order[first:last]
     block = np.searchsorted(block_start, rows, side="right") - 1
-    # Rows come block by block, and are brought into their order then.
+    # Rows arrive block by block, and are sorted afterwards.
     by_block = np.lexsort((rows, block))
     taken = []
     for number in np.unique(block).tolist():

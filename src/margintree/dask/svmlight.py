@@ -13,7 +13,7 @@ from dask.base import compute
 from dask.utils import parse_bytes
 from sklearn.datasets import load_svmlight_file
 
-# Wider than any file; pieces of a file are loaded as wide as this and cut to their width then.
+# Wider than any file: pieces of a file are loaded with this width, and cut to the width of the file afterwards.
 WIDEST = 2**31 - 2
 BLOCK = "32 MiB"
 

@@ -85,7 +85,7 @@ def to_linkage(estimator: Any, *, height: str = "size") -> npt.NDArray[np.float6
     heights = node_heights(tree, height)
     size = sums_below(tree, tree.leaf_class >= 0)
     internal = tree.internal_nodes.astype(np.int64)
-    # A parent stands higher than its children, so by height these come first.
+    # A parent is higher than its children, so sorting by height puts the children first.
     order = internal[np.lexsort((-internal, heights[internal]))]
     cluster = tree.leaf_class.astype(np.int64)
     cluster[order] = tree.n_classes + np.arange(len(order))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-# Text of matplotlib's that neither its own mathematics nor TeX reads.
+# Options for matplotlib texts that are parsed neither as mathtext nor as TeX.
 PLAIN_TEXT = {"parse_math": False, "usetex": False}
 # Format characters that words of Persian, Hindi and others, and emoji, are spelled with.
 _JOINERS = "\u200c\u200d"

@@ -111,7 +111,7 @@ def colours_of(values: Array, by: str) -> tuple[Any, Any]:
     colours = mpl.colormaps[name](np.linspace(first, last, 256))
     cmap = LinearSegmentedColormap.from_list(f"{name}_part", colours)
     if by == "accuracy":
-        # A tree that is nearly always right has no red nodes.
+        # Nodes of a tree with few errors are not red.
         return Normalize(min(low, 0.9), 1.0), cmap
     # Margins of groups and of pairs differ by orders of magnitude.
     is_flat = low <= 0.0 or high / low < 1.0 + 1e-9

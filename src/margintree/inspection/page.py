@@ -93,7 +93,7 @@ def export_html(
 
 def _page(data: dict[str, Any]) -> str:
     program, style = _joined(PROGRAM), _joined(("page.css",))
-    # The browser itself refuses whatever is not this program: a label could not act even as markup.
+    # The browser refuses everything except this program, so that a label could do nothing even as markup.
     policy = f"default-src 'none'; img-src data:; script-src {_hash(program)}; style-src {_hash(style)}"
     parts = {
         "policy": html.escape(policy),
@@ -102,7 +102,7 @@ def _page(data: dict[str, Any]) -> str:
         "program": program,
         "data": _escaped(json.dumps(data, separators=(",", ":"), allow_nan=False)),
     }
-    # Cut once, so that nothing that is put in is searched for places again.
+    # Split once, so that inserted text is not searched for placeholders.
     pieces = _joined(("page.html",)).split("@@")
     return "".join(parts[piece] if k % 2 else piece for k, piece in enumerate(pieces))
 

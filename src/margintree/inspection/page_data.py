@@ -12,7 +12,7 @@ from margintree.prediction.probability_tree import ProbabilityTree
 
 # Features that are named for each side of a node.
 N_FEATURES = 8
-# Facts of a node that its record holds, by their name in the page.
+# Fields of a node's record, by their names in the page.
 RECORDED = {
     "margin": "margin",
     "objective": "objective",

@@ -26,7 +26,7 @@ def row_data(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
     """
     if X is None:
         return {"rows": None, "sides": None, "confusion": None}
-    # Validated once: names of columns, shape and content are known to be right from here on.
+    # Validated once: column names, shape and content are known to be valid from here on.
     rows = estimator._checked_rows(X)
     predicted = class_numbers(estimator, estimator.predict(X))
     true = None if y is None else class_numbers(estimator, y, rows.shape[0])
@@ -56,7 +56,7 @@ def _row_paths(estimator: Any, X: Any, rows: Any, predicted: Index, true: Index 
     chosen = np.unique(np.linspace(0, n_rows - 1, min(n_rows, N_ROWS)).round().astype(np.int64))
     leaves = tree.leaf_of_class[predicted[chosen]].astype(np.int64)
     start, node, value = path_values(estimator, rows[chosen], leaves)
-    # Turned round, each path by itself: the page walks from the root.
+    # Reverse each path, because the page walks from the root.
     turned = np.repeat(start[:-1] + start[1:] - 1, np.diff(start)) - np.arange(len(node))
     node, value = node[turned], value[turned]
     left = side_probability(estimator, node, value)

@@ -100,7 +100,7 @@ def compare_taxonomies(
     n, random = len(labels), np.random.default_rng(random_state)
     pairs = _drawn(n, 2, n_samples, random)
     distances = [groups.distances(pairs[:, 0], pairs[:, 1]) for groups in both]
-    # Without any spread there is no correlation.
+    # The correlation is undefined if one of the distances is constant.
     has_spread = all(np.ptp(distance) > 0.0 for distance in distances) if len(pairs) else False
     correlation = float(np.corrcoef(distances[0], distances[1])[0, 1]) if has_spread else float("nan")
     triplets = _drawn(n, 3, n_samples, random)
@@ -209,7 +209,7 @@ class _Groups:
     def outsiders(self, triplets: Index) -> Index:
         """Return which of three classes is apart from the other two, -1 if none is."""
         leaves = self.leaf[triplets]
-        # Place k: how deep the common group of the two others lies.
+        # Entry k is the depth of the smallest group that contains the other two.
         deep = np.stack(
             [self.depth[lowest_common(self.parent, leaves[:, i], leaves[:, j])] for i, j in ((1, 2), (0, 2), (0, 1))],
             axis=1,

@@ -19,7 +19,7 @@ from margintree.inspection.layout import (
 )
 from margintree.inspection.tree_facts import TreeFacts, ends_of
 
-# Ends that fit on a page of which every name can be read.
+# Number of ends for which all names on a page are legible.
 MAX_LEAVES = 60
 LONGEST_NAME = 48
 # Inches.

@@ -32,14 +32,14 @@ DTYPES = {
 }
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
-# What Python makes of a header takes some twenty times its length, and of one that is nothing but empty lists far more.
-# Ours have a few kB; only class weights, class orders and codes given as parameters make them longer.
+# In Python, a parsed header takes about twenty times its length, and far more if it consists of empty lists. Headers
+# usually have a few kB; only class weights, class orders and codes given as parameters make them longer.
 LARGEST_HEADER, MOST_CONTAINERS = 2**23, 2**18
-# The data begin at a multiple of this, as wide as a cache line.
+# The data start at a multiple of this, the size of a cache line.
 ALIGNMENT = 64
 MOST_DIMENSIONS = 2
 MOST_TRUTH_VALUES = 2**25
-# Where the metadata have the checksum of the header.
+# Key of the header's checksum in the metadata.
 SEAL = "sha256"
 NO_MODEL = "it is not a margintree model file, as written by save_model or margintree fit"
 
@@ -103,7 +103,7 @@ def buffer_of(path: Path, *, is_mapped: bool) -> Buffer:
         mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
         if is_mapped:
             return mapped
-        # A file that is not what it claims to be is not worth its memory.
+        # Checked before the file is read into memory.
         parse(mapped)
         try:
             return stream.read()
@@ -156,7 +156,7 @@ def _place(name: str, entry: Any, n_bytes: int) -> tuple[np.dtype[Any], tuple[in
     dtype, shape, offsets = entry["dtype"], entry["shape"], entry["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise ModelFileError(f"array {name!r:.80} has the unknown dtype {dtype!r:.40}")
-    # Bounded one by one before they are multiplied, so that no product is absurd.
+    # Each is limited before they are multiplied, so that the product stays small.
     if not (_are_counts(shape, n_bytes) and len(shape) <= MOST_DIMENSIONS):
         raise ModelFileError(f"array {name!r:.80} has an invalid shape: {shape!r:.80}")
     size = math.prod(shape) * DTYPES[dtype].itemsize
@@ -166,14 +166,14 @@ def _place(name: str, entry: Any, n_bytes: int) -> tuple[np.dtype[Any], tuple[in
 
 
 def _are_counts(values: Any, highest: int) -> bool:
-    # True is an int to Python, and no count.
+    # In Python, True is an int, but it is not a valid number.
     return isinstance(values, list) and all(type(value) is int and 0 <= value <= highest for value in values)
 
 
 def as_array(buffer: Buffer, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> AnyArray:
     """Return a read-only view of some bytes."""
     if 0 in shape:
-        # There may be no byte left for it to point to.
+        # There may be no byte left at its offset.
         empty = np.empty(shape, dtype)
         empty.flags.writeable = False
         return empty

@@ -17,7 +17,7 @@ from margintree.model_file.parameters import decode_parameters, encode_parameter
 from margintree.model_file.sections import Input, Output
 from margintree.storage import check_writable, replacing
 
-# A change that this reader would get wrong takes the next number; its reader joins READERS, and this one stays.
+# A change that this reader would misread gets the next number; its reader is added to READERS, and this one is kept.
 FORMAT = 2
 FORMAT_KEY = "margintree_format"
 RECORDED_LIBRARIES = ("margintree", "numpy", "scipy", "scikit-learn")
@@ -72,7 +72,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str], *, metadata: Mappin
         with replacing(path) as unfinished:
             with unfinished.open("wb") as stream:
                 container.write(stream, arrays, {**metadata, **of_model})
-            # What cannot be loaded must not take the place of something that can.
+            # A file that cannot be loaded must not replace one that can.
             load_model(unfinished)
     except OSError as error:
         n_bytes = sum(array.nbytes for array in arrays.values())

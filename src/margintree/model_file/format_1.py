@@ -5,9 +5,9 @@ from typing import Any
 from margintree.model_file.container import AnyArray
 from margintree.model_file.sections import LARGEST_NUMBER
 
-# Up to so many classes all scorers were asked without a walk, if the path had no weight beside them.
+# Up to this many classes, all scorers were evaluated without a walk if the path had no weight.
 ASKED_WITHOUT_A_WALK = 128
-# A weight that counts as one, and changes no score.
+# Not zero, so that paths are followed, but too small to change any score.
 NEXT_TO_NOTHING = 5e-324
 
 
@@ -15,7 +15,7 @@ def from_format_1(arrays: dict[str, AnyArray], facts: dict[str, Any], parameters
     """Rename the parts of margin trees: scorers of their leaves, and a shortlist of classes for them."""
     if "shortlist" in parameters:
         shortlist = parameters.pop("shortlist")
-        # The greedy walk has nothing to decide, and left the shortlist aside.
+        # The greedy walk has nothing to decide, and ignored the shortlist.
         is_set = isinstance(shortlist, int) and shortlist > 0 and parameters.get("walk") != "greedy"
         parameters["decide"] = "paths" if shortlist == 0 else "rest" if is_set else "auto"
         parameters["n_finalists"] = shortlist or "auto"
@@ -32,7 +32,7 @@ def _update_ranker(arrays: dict[str, AnyArray], facts: dict[str, Any]) -> None:
     facts["ranker.slope"] = facts.pop("ranker.temperature", 1.0)
     facts.setdefault("ranker.path_weight", 0.0)
     if facts["ranker.width"] == 0:
-        # All paths were followed, and none was given up.
+        # All paths were followed, and none was dropped.
         facts["ranker.gap"] = LARGEST_NUMBER
     scale = arrays.get("ranker.scorers.scale")
     if facts["ranker.path_weight"] == 0 and scale is not None and scale.size > ASKED_WITHOUT_A_WALK:

@@ -30,12 +30,12 @@ def take_machines(source: Input, n_machines: int, n_features: int, kernel: str) 
     if (kind == "kernel") == (kernel == "linear"):
         raise ModelFileError(f"its machines are of kind {kind!r}, which does not match kernel={kernel!r}")
     if kind == "linear":
-        # Their number is that of an array in the file before anything is made that has their size.
+        # Their number is compared with the size of an array in the file before memory is allocated for them.
         intercepts = source.finite("intercepts", n_machines)
         return LinearMachines(take_matrix(source.section("weights"), n_features, n_machines, COLUMNS), intercepts)
     function = take_function(source.section("function"), kernel)
     constants = source.finite("constants", n_machines)
-    # With vectors of its own the model has these numbers only for the record.
+    # If the model has its own vectors, these numbers are stored for information only.
     support = source.indices("support", n_features if kernel == "precomputed" else np.iinfo(np.int64).max, None)
     of_coefficients = source.section("coefficients")
     coefficients = take_matrix(of_coefficients, len(support), n_machines, ["csc_array"], is_finite=True)

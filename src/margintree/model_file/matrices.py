@@ -72,7 +72,7 @@ def put_function(out: Output, function: KernelFunction) -> None:
     """Store a kernel function by its name."""
     out.fact("kernel", function.kernel)
     out.fact("gamma", float(function.gamma))
-    # A whole degree stays whole: powers round differently.
+    # An integer degree stays an integer: powers with floats are rounded differently.
     out.fact("degree", function.degree.item() if isinstance(function.degree, np.generic) else function.degree)
     out.fact("coef0", float(function.coef0))
     out.fact("fit_intercept", bool(function.fit_intercept))

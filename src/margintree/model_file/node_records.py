@@ -13,7 +13,7 @@ from margintree.training.decision import CandidateRecord
 from margintree.training.defaults import LOSSES
 
 DTYPE_OF = {float: np.float64, int: np.int64, bool: np.bool_}
-# A clock does not tell the same twice, and the same model is to give the same file.
+# Times differ between runs, but the same model must give the same file.
 NOT_STORED = "seconds"
 RECORD_FIELDS = {
     field.name: DTYPE_OF[field.type]

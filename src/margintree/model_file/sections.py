@@ -15,9 +15,9 @@ from margintree.model_file.container import AnyArray
 from margintree.model_file.errors import ModelFileError
 
 LARGEST_NUMBER = 1.7e308
-# Beyond, floats are whole by themselves.
+# All larger floats are integers.
 LARGEST_WHOLE = 2**53
-# Values that are asked at once whether they are finite.
+# Number of values that are checked at a time.
 FINITE_PART = 2**20
 
 
@@ -114,7 +114,7 @@ class Input:
     def starts(self, name: str, n_parts: int | None, total: int) -> npt.NDArray[np.int64]:
         """Take the lengths of parts that sum to ``total``; return the start of each, and the end."""
         lengths = self.array(name, np.int64, n_parts)
-        # Bounded one by one first: a sum may come round to the right number.
+        # Each is limited first, because an overflowing sum may have the expected value.
         if lengths.size and not (lengths.min() >= 0 and lengths.max() <= total):
             raise ModelFileError(f"array {self._prefix + name!r} has lengths outside of 0..{total}")
         if int(lengths.sum()) != total:
@@ -152,7 +152,7 @@ class Input:
     def number(self, name: str, low: float = -math.inf, *, stays_whole: bool = False) -> float:
         """Take a finite number of at least ``low``, as a float unless integers are to stay integers."""
         value = self.fact(name)
-        # Numbers beyond the range of floats cannot be asked whether they are finite.
+        # Integers beyond the range of floats cannot be tested for being finite.
         if type(value) not in (int, float) or not abs(value) <= LARGEST_NUMBER or value < low:
             raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected a finite number from {low}")
         return value if stays_whole and abs(value) < LARGEST_WHOLE else float(value)

@@ -35,7 +35,7 @@ def put_state(out: Output, state: LearningState) -> None:
     out.fact("alpha", float(state.stream_tree.alpha))
     out.fact("learning_rate", float(regressors.learning_rate))
     out.fact("fit_intercept", bool(regressors.fit_intercept))
-    # Earlier readers ask for it, and keep weights in another way then.
+    # Earlier readers require it; True meant another layout of the weights.
     out.fact("is_dense", False)
     for name in ("scale", "totals", "columns", "state"):
         out.array(name, getattr(stored, name))
@@ -54,7 +54,7 @@ def take_state(source: Input, tree: ClassTree, n_features: int) -> LearningState
     columns = source.indices("columns", n_features + 1, None)
     start = source.starts("n_columns", tree.n_nodes, len(columns))
     ascends = np.diff(columns) > 0
-    # Between the columns of two nodes nothing need ascend.
+    # Columns ascend within a node only.
     ascends[start[(start > 0) & (start < len(columns))] - 1] = True
     if not ascends.all():
         raise ModelFileError("the regressors of its nodes have columns that do not ascend")

@@ -157,7 +157,7 @@ def take_decider(source: Input, n_classes: int, n_features: int, kernel: str) ->
         other = source.indices("pair_other", n_classes, None)
         start = source.starts("n_pairs", n_classes, len(other))
         pairs, n_machines = {"pair_start": start, "pair_other": other}, len(other)
-        # Compiled loops look for a pair by halving: each class has larger ones, in ascending order.
+        # Compiled loops find a pair by binary search: the partners of a class are larger, and ascend.
         keys = np.repeat(np.arange(n_classes), np.diff(start)) * n_classes + other
         if not ((np.diff(keys) > 0).all() and (other > keys // n_classes).all()):
             raise ModelFileError("its pairs of classes are not sorted")
