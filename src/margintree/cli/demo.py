@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from sklearn.base import BaseEstimator
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
@@ -73,11 +73,8 @@ def run_demo(seed: int) -> None:
     outcomes, model = compare(seed)
     console.print("\n[bold]The class tree[/bold] (rbf kernel): similar digits are separated late.\n")
     console.print(model.tree_.to_text([f"digit {c}" for c in model.classes_]), highlight=False, markup=False)
-    table = Table(title="\n899 test digits", title_justify="left")
-    table.add_column("method")
-    table.add_column("kernel")
-    for name in ("accuracy %", "evaluations per prediction", "fit ms"):
-        table.add_column(name, justify="right")
+    figures = [Column(name, justify="right") for name in ("accuracy %", "evaluations per prediction", "fit ms")]
+    table = Table("method", "kernel", *figures, title="\n899 test digits", title_justify="left")
     for outcome in outcomes:
         table.add_row(
             outcome.method,

@@ -1,7 +1,6 @@
 """Summary of a results file by method and setting: means over the splits, times, trees."""
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import Any
 
@@ -21,18 +20,18 @@ MEASURES = {"evaluations": "decision functions", "predict": "µs of predict", "c
 KERNEL_TITLES = {"rbf": "Gaussian", "linear": "linear"}
 
 
-@dataclass(frozen=True)
 class CellSummary:
-    """A method on a data set with a kernel; ``costs`` has the cost of a prediction by each measure."""
+    """A method on a data set with a kernel, from the rows of its splits and that of its timing."""
 
-    accuracies: tuple[float, ...]  # in %, one per split
-    mean: float
-    deviation: float
-    fit_seconds: float
-    costs: dict[str, float]
-    parameters: dict[str, float]
-    trees: tuple[ClassTree, ...]  # one per split
-    facts: Row
+    def __init__(self, rows: Iterable[Row], time: Row | None) -> None:
+        rows = sorted(rows, key=lambda row: int(row["number"]))
+        self.accuracies = [float(row["accuracy"]) for row in rows]  # in %, one per split
+        self.mean, self.deviation = fmean(self.accuracies), stdev(self.accuracies) if len(rows) > 1 else 0.0
+        self.fit_seconds = fmean(row["fit_seconds"] for row in rows)
+        self.costs = _costs(fmean(row["evaluations"] for row in rows), time)  # of a prediction, by each measure
+        self.parameters: dict[str, float] = rows[0]["parameters"]
+        self.trees = [ClassTree.from_newick(row["tree"]) for row in rows if "tree" in row]  # one per split
+        self.facts = rows[0]
 
 
 class Summary:
@@ -54,7 +53,7 @@ class Summary:
                     cell.clear()
                 cell[row["number"]] = row
         times = {(row["method"], _setting(row)): row for row in results.of_kind(TIME)}
-        self.cells = {place: _cell(list(cell.values()), times.get(place)) for place, cell in rows.items()}
+        self.cells = {place: CellSummary(cell.values(), times.get(place)) for place, cell in rows.items()}
         present = {setting for _, setting in self.cells if setting[0] not in READINGS}
         self.settings = [s for s in SETTINGS if s in present] + sorted(present - set(SETTINGS), reverse=True)
         self.curves: dict[str, dict[int, dict[str, float]]] = {}
@@ -86,21 +85,6 @@ class Summary:
         """Return a method's mean accuracy over settings and the geometric mean of its decision functions."""
         evaluations = [self.cells[method, setting].costs["evaluations"] for setting in settings]
         return fmean(self.means(method, settings)), float(gmean(evaluations))
-
-
-def _cell(rows: list[Row], time: Row | None) -> CellSummary:
-    rows.sort(key=lambda row: row["number"])
-    accuracies = tuple(row["accuracy"] for row in rows)
-    return CellSummary(
-        accuracies,
-        fmean(accuracies),
-        stdev(accuracies) if len(accuracies) > 1 else 0.0,
-        fmean(row["fit_seconds"] for row in rows),
-        _costs(fmean(row["evaluations"] for row in rows), time),
-        rows[0]["parameters"],
-        tuple(ClassTree.from_newick(row["tree"]) for row in rows if "tree" in row),
-        {name: rows[0][name] for name in ("n_train", "n_test", "n_features", "n_classes")},
-    )
 
 
 def _costs(evaluations: float, timed: Row | None) -> dict[str, float]:

@@ -6,14 +6,14 @@ from typing import Any
 from margintree.inspection.layout import TreeLayout
 from margintree.inspection.tree_facts import TreeFacts, ends_of
 
-LONGEST_SVG_NAME = 40
+LONGEST_SVG_NAME, MOST_SVG_LEAVES = 40, 16
 # Pixels.
 ROW_PIXELS, STEP, LETTER_PIXELS, MARGIN = 18.0, 34.0, 7.0, 10.0
 # currentColor follows the theme of the notebook; the text of any script keeps its own direction.
 _STYLE = "fill:currentColor;font:12px system-ui,sans-serif;unicode-bidi:plaintext"
 
 
-def tree_svg(estimator: Any, max_leaves: int = 16) -> str:
+def tree_svg(estimator: Any) -> str:
     """Return the tree of a fitted estimator as SVG, with the largest groups open.
 
     Examples
@@ -23,7 +23,7 @@ def tree_svg(estimator: Any, max_leaves: int = 16) -> str:
     '<svg role="img" aria-label="C'
     """
     facts = TreeFacts.of(estimator)
-    layout = TreeLayout.of(facts.tree, ends_of(facts.tree, max_leaves=max_leaves))
+    layout = TreeLayout.of(facts.tree, ends_of(facts.tree, max_leaves=MOST_SVG_LEAVES))
     names = [facts.short_name(node, LONGEST_SVG_NAME) for node in layout.ends]
     right = MARGIN + STEP * layout.height
     parts = []

@@ -130,7 +130,8 @@ class ClassTreeDisplay:
             _, ax = plt.subplots(figsize=self._figure_size(layout, names), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         ax.set_axis_off()
-        row = self._row_height(ax)
+        # Inches for each end.
+        row = float(ax.get_window_extent().height) / ax.figure.dpi / max(1, len(self.ends))
         ax.set_xlim(-layout.height - 0.15, 0.08)
         ax.set_ylim(len(self.ends) - 0.4, -0.6)
         draw_edges(ax, layout, edge_widths(self.facts.n_classes.astype(np.float64)))
@@ -160,11 +161,6 @@ class ClassTreeDisplay:
         bar = 0.0 if self.facts.shading()[0] is None else 0.55
         width = tree + letters + (0.3 if self.thumbnails is None else row + 0.3)
         return max(LEAST_WIDTH, width), 0.5 + row * len(names) + bar
-
-    def _row_height(self, ax: Any) -> float:
-        """Return the height of an end in inches."""
-        height = ax.get_window_extent().height / ax.figure.dpi
-        return float(height) / max(1, len(self.ends))
 
     def _draw_nodes(self, layout: TreeLayout) -> Any:
         nodes = layout.groups
