@@ -233,6 +233,7 @@ def test_trees_without_probabilities_give_labels_alone(tmp_path):
         MarginTreeClassifier(walk="greedy", calibration_folds=0, random_state=0),
         LabelTreeClassifier(random_state=0),
         FilterTreeClassifier("rbf", random_state=0),
+        ConditionalProbabilityTreeClassifier("linear", node="svm", random_state=0),
     ):
         to_onnx(model.fit(X, y), tmp_path / "m.onnx")
         [label] = answers(tmp_path / "m.onnx", X)

@@ -106,7 +106,8 @@ def _exportable(estimator: Any) -> tuple[LinearTree | KernelTree, Ranker | None]
 
 def _checked_walk(estimator: Any, ranker: Ranker | None, walk: str | None) -> str:
     if walk is None:
-        walk = getattr(estimator, "walk", "greedy")
+        # Trees without probabilities walk greedily, whatever they were asked for.
+        walk = "greedy" if ranker is None else estimator.walk
         # Finalists of all paths are those of a beam, but for paths that the beam leaves out.
         walk = "all" if walk == "beam" else walk
     if walk not in WALKS:
