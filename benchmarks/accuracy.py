@@ -150,7 +150,7 @@ def written(kept: dict[str, Any]) -> None:
     lines = heading("Mean per-class accuracy in %, 3 splits, tuned")
     lines += [f"Measured from {dates[0]} to {dates[-1]} with the code of {', '.join(commits)}.", ""]
     lines += table([*header, "paper: MSM", "paper: 1vsR"], rows)
-    lines += ["## Cross-validated accuracy of the margin tree by balance, C and eta as tuned at 0.3", ""]
+    lines += ["## Cross-validated accuracy of the margin tree by balance, C and eta as tuned at 0.1", ""]
     write("accuracy", [*lines, *table(["set", "kernel", "method", *map(str, BALANCES)], balances)])
 
 
