@@ -121,7 +121,6 @@ def test_stored_features_are_what_the_fetcher_finds(images, tmp_path):
     small = replace(
         DATA_SETS["caltech101"],
         n_features=20,
-        n_classes=3,
         labels=(0, 1, 2),
         forms=(Form("caltech3_bow20", 24, 0, 20),),
     )

@@ -51,13 +51,8 @@ def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     # The registry alone needs neither numpy nor scikit-learn.
-    homes = {
-        "DATA_SETS": "registry",
-        "DataSet": "registry",
-        "usual_preparation": "preparation",
-        "prepared": "preparation",
-    }
-    return getattr(import_module(f"{__name__}.{homes.get(name, 'fetchers')}"), name)
+    home = "fetchers" if name.startswith("fetch") else "registry" if name.startswith("D") else "preparation"
+    return getattr(import_module(f"{__name__}.{home}"), name)
 
 
 def __dir__() -> list[str]:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from http.client import HTTPException
 from pathlib import Path
 from ssl import SSLError
-from typing import IO
 from urllib.error import HTTPError, URLError
 from urllib.request import urlopen
 
@@ -74,29 +73,12 @@ def failure(url: str, error: Exception) -> DownloadError:
 
 def _receive(url: str, path: Path) -> None:
     """Write the response of an address to a file."""
-    with urlopen(url, timeout=TIMEOUT) as answer, _opened(url, path) as stream:
-        counted = _Counted(answer)
-        shutil.copyfileobj(counted, stream)
-        announced = answer.headers.get("Content-Length")
-    if announced is not None and counted.n_bytes != int(announced):
-        raise TruncatedError(f"{counted.n_bytes} of {announced} bytes were received")
-
-
-def _opened(url: str, path: Path) -> IO[bytes]:
-    return path.open("wb") if url.endswith(".bz2") else bz2.open(path, "wb")
-
-
-class _Counted:
-    """A stream that counts the bytes that have been read from it."""
-
-    def __init__(self, stream: IO[bytes]) -> None:
-        self._stream = stream
-        self.n_bytes = 0
-
-    def read(self, size: int = -1) -> bytes:
-        block = self._stream.read(size)
-        self.n_bytes += len(block)
-        return block
+    opened = open if url.endswith(".bz2") else bz2.open
+    with urlopen(url, timeout=TIMEOUT) as answer, opened(path, "wb") as stream:
+        shutil.copyfileobj(answer, stream)
+        n_bytes, announced = stream.tell(), answer.headers.get("Content-Length")
+    if announced is not None and n_bytes != int(announced):
+        raise TruncatedError(f"{n_bytes} of {announced} bytes were received")
 
 
 def _reason(error: Exception) -> str:

@@ -5,11 +5,11 @@ import warnings
 from pathlib import Path
 from typing import Any, Literal, Protocol, get_args
 
+import scipy.sparse as sp
 from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
 from margintree.datasets import data_files
-from margintree.datasets.frames import as_frames
 from margintree.datasets.registry import DATA_SETS, DataSet, Form
 from margintree.datasets.sources import Options, obtain
 
@@ -113,7 +113,7 @@ def fetcher(data_set: DataSet, site: str = Options.site) -> Fetcher:
         form, directory, source = _located(data_set, options, download_if_missing)
         bunch = _bunch(data_set, form, data_files.read(data_set, form, directory), source, subset)
         if as_frame:
-            as_frames(bunch)
+            _as_frames(bunch)
         return (bunch.data, bunch.target) if return_X_y else bunch
 
     fetch_one.__name__ = fetch_one.__qualname__ = f"fetch_{data_set.name}"
@@ -129,16 +129,13 @@ def fetcher(data_set: DataSet, site: str = Options.site) -> Fetcher:
 
 def _located(data_set: DataSet, options: Options, may_download: bool) -> tuple[Form, Path, str]:
     """Return a form of the set, the directory that holds it, and where it came from; download it if necessary."""
-    directory = _data_directory()
-    for form in data_set.forms:
-        if directory is not None and data_files.is_stored(form, directory):
-            return form, directory, "MARGINTREE_DATA"
-    cache = Path(get_data_home(options.data_home)) / "margintree"
-    for form in data_set.forms:
-        if data_files.is_stored(form, cache):
-            return form, cache, "cache"
+    directory, cache = _data_directory(), Path(get_data_home(options.data_home)) / "margintree"
+    for place, source in ((directory, "MARGINTREE_DATA"), (cache, "cache")):
+        for form in data_set.forms:
+            if place is not None and data_files.is_stored(form, place):
+                return form, place, source
     places = f"{directory} (MARGINTREE_DATA)" if directory else "MARGINTREE_DATA (which is not set)"
-    names = " or ".join(path.name for path in (data_files.paths(form, cache)[0] for form in data_set.forms))
+    names = " or ".join(f"{form.stem}.bz2" for form in data_set.forms)
     missing = f"{data_set.name} is neither in {places} nor in the cache {cache}."
     put = f"put {names} into a directory that MARGINTREE_DATA names"
     forms = [form for form in data_set.forms if form.source is not None]
@@ -194,6 +191,21 @@ def _bunch(data_set: DataSet, form: Form, rows: data_files.Rows, source: str, su
         note=form.note,
         source=source,
     )
+
+
+def _as_frames(bunch: Bunch) -> None:
+    """Turn the rows of a Bunch into a DataFrame, its target into a Series, and set ``frame`` to both."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        message = "as_frame=True needs pandas, which is not installed: pip install 'margintree[frames]'."
+        raise ImportError(message) from error
+    columns, target = bunch.feature_names, pd.Series(bunch.target, name="target")
+    if sp.issparse(bunch.data):
+        data = pd.DataFrame.sparse.from_spmatrix(bunch.data, columns=columns)
+    else:
+        data = pd.DataFrame(bunch.data, columns=columns, copy=False)
+    bunch.update(data=data, target=target, frame=pd.concat([data, target], axis=1))
 
 
 def _description(data_set: DataSet, form: Form, n_features: int) -> str:

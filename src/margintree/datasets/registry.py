@@ -8,21 +8,19 @@ of the source and, where the source has a split, ``STEM.t.bz2`` with its test pa
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Preparation = Literal["none", "minmax", "tfidf", "sqrt_l2"]
 
 
-@dataclass(frozen=True)
-class LibsvmSite:
+class LibsvmSite(NamedTuple):
     """Files of the LIBSVM data page; those that end in .bz2 are stored as they come."""
 
     train: str
     test: str | None = None
 
 
-@dataclass(frozen=True)
-class OpenML:
+class OpenML(NamedTuple):
     """A set of OpenML by its number."""
 
     data_id: int
@@ -72,22 +70,22 @@ class DataSet:
 
     Attributes
     ----------
-    name, title : str
-        The name in the code, and as the paper writes it.
-    n_train_paper, n_test_paper : int or None
-        Rows that the paper trains and tests on; None for sets that it does not have.
-    n_features, n_classes : int
-        Columns and classes.
-    kernels : tuple of str
-        The kernels that the paper uses on it.
-    in_paper : bool
-        Whether it is one of the eight sets of Table 1.
+    name : str
+        The name in the code.
     description : str
         What a row and a class are.
     labels : tuple of int
         The class labels, in ascending order.
+    n_features : int
+        Number of columns.
     forms : tuple of Form
         The forms in which it exists, best first.
+    n_train_paper, n_test_paper : int or None
+        Rows that the paper trains and tests on; None for sets that it does not have.
+    title : str
+        The name as the paper writes it.
+    kernels : tuple of str
+        The kernels that the paper uses on it.
     is_sparse : bool
         Whether rows come as a CSR matrix.
     preparation : {"none", "minmax", "tfidf", "sqrt_l2"}
@@ -103,32 +101,50 @@ class DataSet:
     """
 
     name: str
-    title: str
-    n_train_paper: int | None
-    n_test_paper: int | None
-    n_features: int
-    n_classes: int
-    kernels: tuple[str, ...]
-    in_paper: bool
     description: str
     labels: tuple[int, ...]
+    n_features: int
     forms: tuple[Form, ...]
+    n_train_paper: int | None = None
+    n_test_paper: int | None = None
+    title: str = ""
+    kernels: tuple[str, ...] = ("linear", "rbf")
     is_sparse: bool = False
     preparation: Preparation = "none"
     class_names: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", self.title or self.name)
 
-_BOTH = ("linear", "rbf")
-_LINEAR = ("linear",)
+    @property
+    def n_classes(self) -> int:
+        """The number of classes."""
+        return len(self.labels)
+
+    @property
+    def in_paper(self) -> bool:
+        """Whether it is one of the eight sets of Table 1."""
+        return self.n_train_paper is not None
+
+
 _DIRECTORY_ONLY = "This set has no public download in this form: it comes only from a data directory."
+_COMPUTE = "Compute the features from the images with margintree.datasets.caltech_features.store_features."
+_DIGITS_IN_ONE_PART = "The digits of both parts from OpenML, in one part: its order is not known to be the source's."
+_OTHER_NEWS = "A substitute for LIBSVM's news20 (19928 rows, 62061 features):"
+_BYDATE = f"{_OTHER_NEWS} word counts of the bydate version of the same newsgroups."
+_COUNTS = (
+    f"{_OTHER_NEWS} counts of the words that occur in two or more training texts of the bydate version that "
+    "scikit-learn downloads."
+)
+_PART_OF_SECTOR = "A part of LIBSVM's sector: 1826 of its 9619 documents, all 105 classes."
+_OWN_WORDS = (
+    "A substitute for the authors' unpublished features: the paper's images and recipe (dense SIFT, step 8, patch 16, "
+    "1000 codewords) with another codebook."
+)
 _VOWELS = ("hid", "hId", "hEd", "hAd", "hYd", "had", "hOd", "hod", "hUd", "hud", "hed")
 _SOILS = (
-    "red soil",
-    "cotton crop",
-    "grey soil",
-    "damp grey soil",
-    "soil with vegetation stubble",
-    "very damp grey soil",
+    *("red soil", "cotton crop", "grey soil", "damp grey soil"),
+    *("soil with vegetation stubble", "very damp grey soil"),
 )
 _SURFACES = ("brickface", "sky", "foliage", "cement", "window", "path", "grass")
 _DIGITS = tuple("0123456789")
@@ -136,13 +152,9 @@ _DIGITS = tuple("0123456789")
 _SETS = [
     DataSet(
         "svmguide4",
-        title="svmguide4",
         n_train_paper=300,
         n_test_paper=312,
         n_features=10,
-        n_classes=6,
-        kernels=_BOTH,
-        in_paper=True,
         description="The traffic light data of the LIBSVM guide; values are not scaled.",
         labels=(-3, -2, -1, 1, 2, 3),
         forms=(Form("svmguide4", 300, 312, 10, LibsvmSite("svmguide4", "svmguide4.t")),),
@@ -150,13 +162,9 @@ _SETS = [
     ),
     DataSet(
         "vowel",
-        title="vowel",
         n_train_paper=528,
         n_test_paper=462,
         n_features=10,
-        n_classes=11,
-        kernels=_BOTH,
-        in_paper=True,
         description="Vowels of British English as spoken by fifteen people; the test part has other speakers.",
         labels=tuple(range(11)),
         forms=(Form("vowel", 528, 462, 10, LibsvmSite("vowel.scale", "vowel.scale.t")),),
@@ -164,13 +172,9 @@ _SETS = [
     ),
     DataSet(
         "segment",
-        title="segment",
         n_train_paper=1000,
         n_test_paper=1310,
         n_features=19,
-        n_classes=7,
-        kernels=_BOTH,
-        in_paper=True,
         description="Regions of 3 x 3 pixels of outdoor photographs, by what they show; the source has no split.",
         labels=tuple(range(1, 8)),
         forms=(Form("segment", 2310, 0, 19, LibsvmSite("segment.scale")),),
@@ -178,13 +182,9 @@ _SETS = [
     ),
     DataSet(
         "satimage",
-        title="satimage",
         n_train_paper=2000,
         n_test_paper=4435,
         n_features=36,
-        n_classes=6,
-        kernels=_BOTH,
-        in_paper=True,
         description="Squares of 3 x 3 pixels of a Landsat image in four spectral bands, by the soil in the middle.",
         labels=tuple(range(1, 7)),
         forms=(Form("satimage", 4435, 2000, 36, LibsvmSite("satimage.scale", "satimage.scale.t")),),
@@ -192,85 +192,44 @@ _SETS = [
     ),
     DataSet(
         "usps",
-        title="usps",
         n_train_paper=2007,
         n_test_paper=7291,
         n_features=256,
-        n_classes=10,
-        kernels=_BOTH,
-        in_paper=True,
         description="Handwritten digits from envelopes, 16 x 16 grey values in [-1, 1], row by row.",
         labels=tuple(range(10)),
         forms=(
             Form("usps", 7291, 2007, 256, LibsvmSite("usps.bz2", "usps.t.bz2")),
-            Form(
-                "usps_openml",
-                9298,
-                0,
-                256,
-                OpenML(41082),
-                note="The digits of both parts from OpenML, in one part: its order is not known to be the source's.",
-            ),
+            Form("usps_openml", 9298, 0, 256, OpenML(41082), note=_DIGITS_IN_ONE_PART),
         ),
         class_names=_DIGITS,
     ),
     DataSet(
         "news20",
-        title="news20",
         n_train_paper=3993,
         n_test_paper=15935,
         n_features=62061,
-        n_classes=20,
-        kernels=_LINEAR,
-        in_paper=True,
+        kernels=("linear",),
         description="Word counts of messages to twenty newsgroups.",
         labels=tuple(range(20)),
         forms=(
             Form("news20", 15935, 3993, 62061, LibsvmSite("news20.bz2", "news20.t.bz2")),
-            Form(
-                "news20_bydate",
-                11314,
-                7532,
-                44577,
-                is_substitute=True,
-                note="A substitute for LIBSVM's news20 (19928 rows, 62061 features): word counts of the bydate "
-                "version of the same newsgroups.",
-            ),
-            Form(
-                "news20_counts",
-                11314,
-                7532,
-                None,
-                Newsgroups(),
-                is_substitute=True,
-                note="A substitute for LIBSVM's news20 (19928 rows, 62061 features): counts of the words that occur "
-                "in two or more training texts of the bydate version that scikit-learn downloads.",
-            ),
+            Form("news20_bydate", 11314, 7532, 44577, is_substitute=True, note=_BYDATE),
+            Form("news20_counts", 11314, 7532, None, Newsgroups(), is_substitute=True, note=_COUNTS),
         ),
         is_sparse=True,
         preparation="tfidf",
     ),
     DataSet(
         "sector",
-        title="sector",
         n_train_paper=3207,
         n_test_paper=6412,
         n_features=55197,
-        n_classes=105,
-        kernels=_LINEAR,
-        in_paper=True,
+        kernels=("linear",),
         description="Weighted words of web pages of companies, by the industry sector of the company.",
         labels=tuple(range(1, 106)),
         forms=(
             Form("sector", 6412, 3207, 55197, LibsvmSite("sector/sector.scale.bz2", "sector/sector.t.scale.bz2")),
-            Form(
-                "sector_part",
-                865,
-                961,
-                55197,
-                is_part=True,
-                note="A part of LIBSVM's sector: 1826 of its 9619 documents, all 105 classes.",
-            ),
+            Form("sector_part", 865, 961, 55197, is_part=True, note=_PART_OF_SECTOR),
         ),
         is_sparse=True,
     ),
@@ -280,35 +239,15 @@ _SETS = [
         n_train_paper=3030,
         n_test_paper=5647,
         n_features=1000,
-        n_classes=101,
-        kernels=_LINEAR,
-        in_paper=True,
+        kernels=("linear",),
         description="Counts of 1000 visual words in the images of Caltech-101, without its background class.",
         labels=tuple(range(101)),
-        forms=(
-            Form(
-                "caltech101_bow1000",
-                8677,
-                0,
-                1000,
-                is_substitute=True,
-                note="A substitute for the authors' unpublished features: the paper's images and recipe (dense SIFT, "
-                "step 8, patch 16, 1000 codewords) with another codebook.",
-                how_to_get="Compute the features from the images with "
-                "margintree.datasets.caltech_features.store_features.",
-            ),
-        ),
+        forms=(Form("caltech101_bow1000", 8677, 0, 1000, is_substitute=True, note=_OWN_WORDS, how_to_get=_COMPUTE),),
         preparation="sqrt_l2",
     ),
     DataSet(
         "letter",
-        title="letter",
-        n_train_paper=None,
-        n_test_paper=None,
         n_features=16,
-        n_classes=26,
-        kernels=_BOTH,
-        in_paper=False,
         description="Sixteen statistics of the pixels of printed capital letters.",
         labels=tuple(range(1, 27)),
         forms=(Form("letter", 15000, 5000, 16, LibsvmSite("letter.scale", "letter.scale.t")),),
@@ -316,13 +255,7 @@ _SETS = [
     ),
     DataSet(
         "pendigits",
-        title="pendigits",
-        n_train_paper=None,
-        n_test_paper=None,
         n_features=16,
-        n_classes=10,
-        kernels=_BOTH,
-        in_paper=False,
         description="Handwritten digits as eight points (x, y) along the stroke, values 0 to 100; the test part "
         "has other writers.",
         labels=tuple(range(10)),
@@ -331,13 +264,8 @@ _SETS = [
     ),
     DataSet(
         "wordnet_hypernyms",
-        title="wordnet_hypernyms",
-        n_train_paper=None,
-        n_test_paper=None,
         n_features=22654,
-        n_classes=1482,
-        kernels=_LINEAR,
-        in_paper=False,
+        kernels=("linear",),
         description="Word counts of a noun's gloss and lemmas in WordNet 3.0; the class is its direct hypernym.",
         labels=tuple(range(1482)),
         forms=(Form("wordnet_hypernyms", 26643, 8838, 22654, how_to_get=_DIRECTORY_ONLY),),
@@ -346,13 +274,8 @@ _SETS = [
     ),
     DataSet(
         "udhr_char3",
-        title="udhr_char3",
-        n_train_paper=None,
-        n_test_paper=None,
         n_features=20000,
-        n_classes=527,
-        kernels=_LINEAR,
-        in_paper=False,
+        kernels=("linear",),
         description="Counts of character n-grams (1 to 3) in paragraphs of the Universal Declaration of Human "
         "Rights; the class is the language.",
         labels=tuple(range(527)),
