@@ -23,6 +23,7 @@ from margintree.training.defaults import (
     LOGISTIC,
     MORE_FINALISTS,
     MORE_PAIRS,
+    MORE_PAIRS_OF_KERNELS,
     PAIRS,
     PAIRS_OF_KERNELS,
     PATHS,
@@ -37,6 +38,7 @@ from margintree.training.defaults import (
 )
 from margintree.training.folds import deal
 from margintree.training.held_out import Rows
+from margintree.training.pair_machines import train_pairs
 from margintree.training.validation import Result, result_of, weights_of
 
 REST_WITH_PATH = replace(REST, weighs_path=True)
@@ -199,6 +201,20 @@ def test_what_is_hopeless_is_not_tried(monkeypatch, hopeless):
     assert [record.n_finalists for record in found] == ([3] if hopeless else [3, 8])
 
 
+def test_numbers_of_finalists_share_the_machines_of_a_kernel(monkeypatch):
+    trained = []
+
+    def counted(trainer, pairs, *options):
+        trained.append(len(pairs))
+        return train_pairs(trainer, pairs, *options)
+
+    monkeypatch.setattr(decision, "train_pairs", counted)
+    X, y = blobs(n_classes=10)
+    found = MarginTreeClassifier("rbf", random_state=0).fit(X, y).candidates_
+    assert [record.n_finalists for record in found] == [4, 10]
+    assert trained == [45]
+
+
 def training_set_of(n_classes, kernel="linear", make=np.asarray):
     X, weight = np.ones((2 * n_classes, 3)), np.ones(2 * n_classes)
     X[:, 2] = 0.0
@@ -216,7 +232,7 @@ def test_pairs_and_machines_against_the_rest_are_tried_with_the_linear_kernel():
 
 
 def test_pairs_among_many_are_tried_with_a_kernel_and_others_only_on_demand():
-    assert candidates(ANYTHING, training_set_of(30, "rbf")) == [PAIRS_OF_KERNELS]
+    assert candidates(ANYTHING, training_set_of(30, "rbf")) == [PAIRS_OF_KERNELS, MORE_PAIRS_OF_KERNELS]
     demanded = replace(ANYTHING, decide="rest")
     assert candidates(demanded, training_set_of(30, "rbf")) == [replace(REST, n_finalists=30), REST_WITH_PATH]
 
@@ -237,7 +253,7 @@ def test_what_the_user_asks_for_is_all_that_is_tried(kernel, decide):
     assert len(found) == ({"linear": 5, "rbf": 2}[kernel] if decide == "rest" else 1)
     found = candidates(Wanted(decide, 100, None, None, 10, 0.1), training_set_of(9, kernel))
     assert {one.n_finalists for one in found} == {9}
-    pairs = {"linear": {PAIRS.gap, MORE_PAIRS.gap}, "rbf": {PAIRS_OF_KERNELS.gap}}[kernel]
+    pairs = {"linear": {PAIRS.gap, MORE_PAIRS.gap}, "rbf": {PAIRS_OF_KERNELS.gap, MORE_PAIRS_OF_KERNELS.gap}}[kernel]
     assert {one.gap for one in found} == (pairs if decide == "pairs" else {defaults.GAP})
 
 

@@ -155,17 +155,22 @@ def decide_by_leaving_one_out(
     if is_choice(tried):
         n_rows = defaults.VALIDATION_ROWS if len(tried) > 1 else defaults.WEIGHING_ROWS
         validation[rows.order[everything.counted[rows.order] > 0.0][:n_rows]] = True
-    deciding, results = {}, {}
+    final = Round(trainer, everything, np.zeros_like(validation), wanted, n_threads)
+    # Candidates that differ by their finalists share the machines between the most of them.
+    largest = {one.decide: one for one in sorted(tried, key=lambda one: one.n_finalists)}
+    deciding = {kind: final.decider(one) for kind, one in largest.items()}
+    parts = {kind: list(everything.parts(validation, machines)) for kind, (_, machines) in deciding.items()}
+    results = {}
     for number, candidate in enumerate(tried, 1):
-        final = Round(trainer, everything, np.zeros_like(validation), wanted, n_threads)
-        decider, machines = deciding[candidate] = final.decider(candidate)
-        asked = Asked(everything, validation, candidate, wanted.width, decider, machines)
+        kind = candidate.decide
+        asked = Asked(everything, validation, candidate, wanted.width, deciding[kind][0], parts[kind])
         results[candidate] = result_of([asked] if validation.any() else [], n_threads)
-        on_step(f"decider {number}/{len(tried)}: {candidate.decide}", number / (len(tried) + 1))
+        on_step(f"decider {number}/{len(tried)}: {kind}", number / (len(tried) + 1))
     chosen, records = choose(results)
     on_step(f"chosen decider: {chosen.decide}", 1.0)
-    decider = weighed_decider(deciding[chosen][0], results[chosen].slope, results[chosen].path_weight)
-    of_kernel = [machine for machine in deciding[chosen][1] if isinstance(machine, KernelClassifier)]
+    decider, machines = deciding[chosen.decide]
+    decider = weighed_decider(decider, results[chosen].slope, results[chosen].path_weight)
+    of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
     return Decision(everything.sigmoids, decider, of_kernel, chosen, records)
 
 
@@ -295,7 +300,8 @@ class Round:
     def asked(self, candidate: Candidate) -> Asked:
         """Return the decider of a candidate with its validation rows."""
         decider, machines = self.decider(candidate)
-        return Asked(self.held_out, self.validation, candidate, self._wanted.width, decider, machines)
+        parts = list(self.held_out.parts(self.validation, machines))
+        return Asked(self.held_out, self.validation, candidate, self._wanted.width, decider, parts)
 
     def _train_pairs(self, candidate: Candidate) -> tuple[list[NodeClassifier] | WeightTable, Index, Index]:
         """Train machines between all classes that meet, or between those needed for the validation rows."""

@@ -14,7 +14,6 @@ import numpy.typing as npt
 from margintree import compiled
 from margintree.prediction.decider import Decider
 from margintree.prediction.ranker import Ranker, path_candidates
-from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.solution import Array
 from margintree.training.defaults import Candidate
 from margintree.training.held_out import HeldOut, Mask, TreeModel
@@ -54,7 +53,10 @@ Groups = tuple[Index, Array, Array, Mask, Array]
 
 
 class Asked:
-    """A decider trained without the validation rows, and the finalists of these."""
+    """A decider trained without the validation rows, and the finalists of these.
+
+    ``parts`` are the validation rows with the models that nominate their finalists (``HeldOut.parts``).
+    """
 
     def __init__(
         self,
@@ -63,11 +65,11 @@ class Asked:
         candidate: Candidate,
         width: int,
         decider: Decider,
-        machines: Sequence[NodeClassifier],
+        parts: Sequence[tuple[Index, TreeModel]],
     ) -> None:
         self.held_out, self.validation, self.candidate, self.decider = held_out, validation, candidate, decider
         self.width = candidate.beam(width)
-        self._parts = list(held_out.parts(validation, machines))
+        self._parts = parts
         limits = (self.width, candidate.gap, candidate.n_finalists)
         self._finalists = [
             path_candidates(model, held_out.rows.take(rows), *limits)
