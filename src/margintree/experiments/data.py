@@ -77,9 +77,13 @@ def split_rows(bunch: Bunch, number: int) -> tuple[Index, Index]:
         each = IMAGES_PER_CLASS[bunch.name]
         train = np.concatenate([order[y[order] == label][:each] for label in np.unique(y)])
     else:
-        shuffle = StratifiedShuffleSplit(1, train_size=n_training_rows(bunch), random_state=number)
-        train, _ = next(shuffle.split(np.zeros(len(y)), y))
+        train = _stratified_rows(y, n_training_rows(bunch), number)
     return np.sort(train), np.setdiff1d(np.arange(len(y)), train)
+
+
+def _stratified_rows(y: npt.NDArray[Any], n_rows: int, seed: int) -> Index:
+    draws = StratifiedShuffleSplit(1, train_size=n_rows, random_state=seed).split(np.zeros(len(y)), y)
+    return np.sort(next(draws)[0])
 
 
 @lru_cache(maxsize=4)
@@ -99,10 +103,8 @@ def split(name: str, number: int) -> Split:
 @lru_cache(maxsize=4)
 def tuning_rows(name: str, most: int) -> tuple[Any, npt.NDArray[Any]]:
     """Return the training rows of split 0, or a stratified draw of ``most`` of them."""
-    rows = split(name, 0)
-    y = rows.y_train
+    X, y, *_ = split(name, 0)
     if len(y) <= most:
-        return rows.X_train, y
-    draw, _ = next(StratifiedShuffleSplit(1, train_size=most, random_state=0).split(np.zeros(len(y)), y))
-    draw.sort()
-    return rows.X_train[draw], y[draw]
+        return X, y
+    draw = _stratified_rows(y, most, 0)
+    return X[draw], y[draw]
