@@ -13,7 +13,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from margintree import OutputCodeSVC
 from margintree.estimators.one_vs_one import OneVsOneSVC
 from margintree.estimators.one_vs_rest import OneVsRestSVC
-from margintree.training.codes import dense_code
+from margintree.structures.codes import dense_code
 
 CODES = ["dense", "sparse", "one_vs_one", "one_vs_rest"]
 DECODINGS = ["hamming", "attenuated", "loss_weighted"]

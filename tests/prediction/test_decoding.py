@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from margintree.prediction.decoding import attenuated, hamming, loss_weighted, loss_weights
-from margintree.training.codes import sparse_code
+from margintree.structures.codes import sparse_code
 
 
 def make(seed, n_classes=6):

@@ -11,8 +11,9 @@ from sklearn.covariance import ledoit_wolf
 
 from margintree import compiled
 from margintree.solvers import training_set as sets
+from margintree.solvers.class_metric import ClassMetric
 from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.softmax_machines import ClassMetric, RowLists, SoftmaxTrainer
+from margintree.training.softmax_machines import RowLists, SoftmaxTrainer
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 

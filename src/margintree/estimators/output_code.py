@@ -10,7 +10,8 @@ from margintree.estimators.base import Kernel
 from margintree.estimators.flat import FlatClassifier
 from margintree.prediction.decoding import class_scores, loss_weights
 from margintree.prediction.flat_instance import FlatInstancePredictor
-from margintree.training import codes
+from margintree.structures import codes
+from margintree.training.code_machines import train_columns, training_accuracy
 
 
 class OutputCodeSVC(FlatClassifier):
@@ -39,7 +40,7 @@ class OutputCodeSVC(FlatClassifier):
         1/4 each, 15 log2(n_classes) columns. The draw with the largest minimum distance between rows is kept; with few
         classes, all possible columns are used. A matrix has its rows in the order of ``classes_``, entries -1, 0 and 1,
         both signs in each column, no column twice (nor its negative), and rows that differ.
-        ``margintree.training.codes`` makes codes of other lengths.
+        ``margintree.structures.codes`` makes codes of other lengths.
     decoding : {"hamming", "attenuated", "loss_weighted"}, default="loss_weighted"
     C, gamma, degree, coef0, fit_intercept, tol, max_iter, cache_size, class_weight, n_jobs, random_state, verbose
         As in ``MarginTreeClassifier``.
@@ -134,8 +135,8 @@ class OutputCodeSVC(FlatClassifier):
         self.code_ = self._make_code(len(data.classes), seed)
         training_set, function = self._training_set(data)
         trainer = self._trainer(training_set, seed, self.code_.shape[1], X, y)
-        machines = codes.train_columns(trainer, self.code_, self._n_threads())
-        accuracy = codes.training_accuracy(training_set, self.code_, machines, data.sample_weight)
+        machines = train_columns(trainer, self.code_, self._n_threads())
+        accuracy = training_accuracy(training_set, self.code_, machines, data.sample_weight)
         self.code_weights_ = loss_weights(accuracy)
         self._store_machines(machines, function, data)
         return self

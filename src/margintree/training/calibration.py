@@ -9,10 +9,10 @@ import numpy.typing as npt
 from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.prediction.kernel_tree import KernelTree
+from margintree.prediction.left_out_tree import LeftOutTree
 from margintree.prediction.linear_tree import LinearTree, Sigmoids
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import TrainingSet, pieces
-from margintree.training.left_out import LeftOutTree
 
 # Weight of the common sigmoid in that of a node, in rows of no information. Anything between 1 and 30 gave the same
 # accuracy in cross-validation on wordnet_hypernyms.

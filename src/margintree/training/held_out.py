@@ -14,6 +14,7 @@ import numpy.typing as npt
 from margintree.class_tree import ClassTree
 from margintree.prediction.decider import Decider
 from margintree.prediction.kernel_tree import KernelTree
+from margintree.prediction.left_out_tree import LeftOutTree
 from margintree.prediction.linear_tree import LinearTree, Sigmoids
 from margintree.prediction.ranker import path_candidates
 from margintree.prediction.weight_table import WeightTable
@@ -22,7 +23,6 @@ from margintree.solvers.solution import Array
 from margintree.solvers.training_set import KernelTrainingSet, TrainingSet, pieces
 from margintree.training.calibration import fit_sigmoids, own_paths, path_scores
 from margintree.training.folds import Folds
-from margintree.training.left_out import LeftOutTree
 from margintree.training.machines import Trainer, as_kept
 from margintree.worker_threads import in_tasks
 

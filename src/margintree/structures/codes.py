@@ -1,4 +1,4 @@
-"""Code matrices of error-correcting output codes, and the machines of their columns.
+"""Code matrices of error-correcting output codes.
 
 A code has one row per class and one column per machine, with entries -1, 0 and +1. The machine of a column is trained
 between the classes with +1 and those with -1; classes with 0 are not used (Dietterich and Bakiri 1995, Allwein,
@@ -6,18 +6,12 @@ Schapire and Singer 2000). No column is constant, no two columns are equal or ea
 would be the same; no two rows are equal, since their classes could not be distinguished; and no row is zero.
 """
 
-from collections.abc import Sequence
 from itertools import combinations, product
 from math import ceil, log2
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from margintree.solvers.solution import Array
-from margintree.solvers.training_set import TrainingSet
-from margintree.training.machines import Machine, Trainer
-from margintree.worker_threads import in_threads
 
 Code = npt.NDArray[np.int8]
 
@@ -50,7 +44,7 @@ def dense_code(n_classes: int, n_columns: int | None = None, *, seed: int = 0, n
 
     Examples
     --------
-    >>> from margintree.training.codes import dense_code
+    >>> from margintree.structures.codes import dense_code
     >>> dense_code(3).T.tolist()
     [[1, -1, -1], [1, -1, 1], [1, 1, -1]]
     >>> dense_code(10).shape
@@ -80,7 +74,7 @@ def sparse_code(n_classes: int, n_columns: int | None = None, *, seed: int = 0, 
 
     Examples
     --------
-    >>> from margintree.training.codes import sparse_code
+    >>> from margintree.structures.codes import sparse_code
     >>> sparse_code(10).shape
     (10, 50)
     """
@@ -95,7 +89,7 @@ def one_vs_one_code(n_classes: int) -> Code:
 
     Examples
     --------
-    >>> from margintree.training.codes import one_vs_one_code
+    >>> from margintree.structures.codes import one_vs_one_code
     >>> one_vs_one_code(3).T.tolist()
     [[1, -1, 0], [1, 0, -1], [0, 1, -1]]
     """
@@ -111,7 +105,7 @@ def one_vs_rest_code(n_classes: int) -> Code:
 
     Examples
     --------
-    >>> from margintree.training.codes import one_vs_rest_code
+    >>> from margintree.structures.codes import one_vs_rest_code
     >>> one_vs_rest_code(3).T.tolist()
     [[1, -1, -1], [-1, 1, -1], [-1, -1, 1]]
     """
@@ -154,50 +148,6 @@ def least_distance(code: Code) -> float:
         products[np.arange(len(products)), first + np.arange(len(products))] = -np.inf
         largest = max(largest, float(products.max()))
     return float(0.5 * (code.shape[1] - largest))
-
-
-def train_columns(trainer: Trainer, code: Code, n_threads: int = 1) -> list[Machine]:
-    """Train the machine of every column; columns without 0 share their rows and kernel values."""
-    training_set = trainer.training_set
-    everything = None
-    if code.all(axis=0).any():
-        everything = training_set.node_rows(np.arange(len(code)), trainer.seed)
-        # Kernel rows that do not all fit into the cache are fetched by one machine at a time.
-        n_threads = n_threads if everything.can_be_shared else 1
-
-    def train(column: Code) -> Machine:
-        if everything is not None and column.all():
-            return trainer.on_rows(everything, column.astype(np.float64))
-        return trainer.between_classes(np.flatnonzero(column > 0), np.flatnonzero(column < 0))
-
-    return in_threads(train, list(code.T), n_threads)
-
-
-def training_accuracy(
-    training_set: TrainingSet, code: Code, machines: Sequence[Machine], sample_weight: Array
-) -> Array:
-    """Return the share of each class that every machine puts on its side, 0 where the machine does not see the class.
-
-    Rows count by their weight; a decision value of 0 is on no side. The share is (correct + 1) / (all + 2), by
-    Laplace's rule. With plain shares, a class that its machines always get wrong, such as a small one, would rely only
-    on machines that hardly concern it, and so seem close to every row.
-    """
-    accuracy = np.zeros(code.shape)
-    for j, (column, machine) in enumerate(zip(code.T, machines, strict=True)):
-        seen = _classes_seen(column)
-        rows, start = training_set.rows_of(seen)
-        weight = sample_weight[rows]
-        correct = machine.decision * np.repeat(column[seen], np.diff(start)) > 0.0
-        sums = np.add.reduceat(weight * correct, start[:-1])
-        accuracy[seen, j] = (sums + 1.0) / (np.add.reduceat(weight, start[:-1]) + 2.0)
-    return accuracy
-
-
-def _classes_seen(column: Code) -> npt.NDArray[np.int64]:
-    """Return the classes of a column in the order of the rows that its machine was trained on."""
-    if column.all():
-        return np.arange(len(column))
-    return np.concatenate([np.flatnonzero(column > 0), np.flatnonzero(column < 0)])
 
 
 def _all_columns(n_classes: int, entries: tuple[int, ...]) -> Code:

@@ -6,7 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from margintree.estimators.training_data import linear_set, prepare
-from margintree.training import codes
+from margintree.structures import codes
+from margintree.training.code_machines import train_columns, training_accuracy
 from margintree.training.machines import Trainer
 
 MAKERS = {
@@ -104,8 +105,8 @@ def test_accuracy_counts_the_rows_of_a_class_on_its_side_by_weight(name):
     data = prepare(X, y, weight, C=1.0, class_weight=None, pairwise=False, in_place=False)
     training_set = linear_set(data, fit_intercept=True)
     code = MAKERS[name](5, 0)
-    machines = codes.train_columns(Trainer(training_set, 1e-3, 1000, 0), code)
-    accuracy = codes.training_accuracy(training_set, code, machines, data.sample_weight)
+    machines = train_columns(Trainer(training_set, 1e-3, 1000, 0), code)
+    accuracy = training_accuracy(training_set, code, machines, data.sample_weight)
     for j, machine in enumerate(machines):
         found = machine.classifier
         values = X[:, found.columns] @ found.weights + found.intercept

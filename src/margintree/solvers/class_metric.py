@@ -1,0 +1,80 @@
+"""The metric in which classes are spherical: that of their shared covariance, shrunk."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.linalg import eigh
+
+from margintree.solvers.solution import Array
+from margintree.solvers.training_set import LinearTrainingSet, Moments, pieces
+
+Index = npt.NDArray[np.int64]
+Single = npt.NDArray[np.float32]
+
+# Directions in which classes vary less than by this part of what the rows do are taken to vary so much.
+LEAST_VARIANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMetric:
+    """z = (x - centre) @ transform, so that the classes have the same variance in all directions."""
+
+    centre: Array
+    transform: Array
+    # The variance of a class in each direction.
+    variance: float = 1.0
+
+    @classmethod
+    def of(cls, training_set: LinearTrainingSet, classes: Index, importance: Array) -> "ClassMetric":
+        """Shrink the within-class covariance as Ledoit and Wolf (2004), without rows of importance 0.
+
+        Rows keep their length on average, so that C keeps its meaning.
+        """
+        X, n_classes, counted = training_set.X, training_set.n_classes, importance > 0.0
+        weight = np.where(counted, training_set.sample_weight, 0.0)
+        taken = np.flatnonzero(counted)
+        moments = training_set.moments if counted.all() else Moments.of(training_set, taken)
+        total, centre, of_class = moments.total, moments.centre, np.bincount(classes, weight, n_classes)
+        means, length = np.zeros((n_classes, X.shape[1])), 0.0
+        for piece in pieces(taken, X):
+            rows = training_set.take(piece)
+            length += float(weight[piece] @ np.einsum("ij,ij->i", rows, rows))
+            add_by_class(means, classes[piece], (rows - centre.astype(X.dtype)) * weight[piece, None].astype(X.dtype))
+        means /= np.where(of_class > 0.0, of_class, 1.0)[:, None]
+        fourth = 0.0
+        for piece in pieces(taken, X):
+            rows = training_set.take(piece) - (centre + means[classes[piece]]).astype(X.dtype)
+            fourth += float(weight[piece] @ np.einsum("ij,ij->i", rows, rows).astype(np.float64) ** 2)
+        covariance = (moments.scatter - (means * of_class[:, None]).T @ means) / total
+        values, vectors = eigh(shrunk(covariance, fourth / total, float(importance.sum())))
+        of_rows = float(np.trace(moments.scatter)) / total / X.shape[1]
+        transform = vectors / np.sqrt(np.maximum(values, LEAST_VARIANCE * of_rows if of_rows > 0.0 else 1.0))
+        variance = float(np.sum(transform * (moments.scatter @ transform)))
+        squared = length / variance if 0.0 < variance < np.inf else 1.0
+        return cls(centre, transform * np.sqrt(squared), squared if squared > 0.0 else 1.0)
+
+    def rows(self, training_set: LinearTrainingSet) -> Single:
+        """Transform rows to the metric, in single precision."""
+        X = training_set.X
+        result = np.empty((training_set.n_rows, X.shape[1]), dtype=np.float32)
+        centre, transform = self.centre.astype(X.dtype), self.transform.astype(X.dtype)
+        for piece in pieces(np.arange(len(result)), X):
+            result[piece] = (training_set.take(piece) - centre) @ transform
+        return result
+
+
+def shrunk(covariance: Array, fourth: float, n_rows: float) -> Array:
+    """Return the covariance shrunk towards a multiple of the identity; ``fourth`` is the mean of |x|^4 of its rows."""
+    n_features = len(covariance)
+    size = float(np.trace(covariance)) / n_features
+    away = float(np.sum(covariance**2)) - n_features * size**2
+    noise = (fourth - float(np.sum(covariance**2))) / n_rows
+    shrinkage = min(1.0, max(0.0, noise / away)) if away > 0.0 else 1.0
+    return np.asarray((1.0 - shrinkage) * covariance + shrinkage * size * np.eye(n_features))
+
+
+def add_by_class(sums: Array, classes: Index, rows: npt.NDArray[np.floating]) -> None:
+    """Add rows, which come sorted by class, to the sums of their classes."""
+    present, first = np.unique(classes, return_index=True)
+    sums[present] += np.add.reduceat(rows, first, axis=0, dtype=np.float64)
