@@ -158,7 +158,9 @@ class Icicle {
 
   label(ctx, area, scene, i, a, b, from, to) {
     const { tree } = this.layout,
-      room = to - from - 12,
+      // Narrow columns have less room beside the text, or a phone would show no text at all.
+      side = to - from < 50 ? 3 : 7,
+      room = to - from - 2 * side,
       seenTop = Math.max(a, area.y),
       seenBottom = Math.min(b, area.y + area.h);
     if (room < 10 || seenBottom - seenTop < 9) return;
@@ -173,7 +175,7 @@ class Icicle {
     let used = 0;
     lines.forEach(([text, weight, strength], k) => {
       ctx.globalAlpha = alpha * strength;
-      used = this.text(ctx, text, from + 7, middle + (k - (lines.length - 1) / 2) * step, room, size, weight);
+      used = this.text(ctx, text, from + side, middle + (k - (lines.length - 1) / 2) * step, room, size, weight);
     });
     const said = tree.isLeaf(i) ? this.said(scene, i) : null;
     if (this.layout.collapsed[i] && lines.length === 1 && room - used > 70) {
@@ -250,9 +252,11 @@ class Icicle {
     let width = this.width(ctx, text, size, weight);
     if (width > room) {
       const letters = Array.from(text),
-        kept = Math.floor((letters.length * room) / width) - 1;
+        cut = (kept) => `${letters.slice(0, kept).join("").trimEnd()}…`;
+      let kept = Math.floor((letters.length * room) / width);
+      while (kept > 0 && this.width(ctx, cut(kept), size, weight) > room) kept--;
       if (kept < 1) return 0;
-      text = `${letters.slice(0, kept).join("")}…`;
+      text = cut(kept);
       width = room;
     }
     ctx.font = `${weight} ${size}px ${FONT}`;

@@ -80,6 +80,8 @@ const act = {
     picture.zoomTo(i);
   },
   goTo(leaf) {
+    // The path of a row would dim a class that is not on it.
+    if (scene.path && !scene.path.has(leaf)) rows.choose(-1);
     act.select(leaf, true);
     act.zoomTo(leaf);
     picture.canvas.focus();

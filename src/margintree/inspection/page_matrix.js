@@ -36,7 +36,7 @@ class Matrix {
 
   // The strip of the icicle and the square of the matrix within an area.
   parts(area, view) {
-    const narrow = Math.min(150, 0.3 * area.w),
+    const narrow = Math.min(150, 0.22 * area.w),
       high = this.roomAbove(area, view);
     const side = Math.max(40, Math.min(area.w - narrow - 8, area.h - high - 2)),
       strip = Math.min(330, area.w - side - 8);

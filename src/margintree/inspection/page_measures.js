@@ -14,10 +14,15 @@ function percent(share) {
   return `${text.replace(".0", "")} %`;
 }
 
+const SUPERSCRIPTS = Object.fromEntries([..."-0123456789"].map((c, k) => [c, [..."⁻⁰¹²³⁴⁵⁶⁷⁸⁹"][k]]));
+
 function plain(value) {
   if (value === null || value === undefined) return "–";
   const size = Math.abs(value);
-  if (size !== 0 && (size < 1e-3 || size >= 1e6)) return value.toExponential(2).replace("e", " × 10^").replace("+", "");
+  if (size !== 0 && (size < 1e-3 || size >= 1e6)) {
+    const [digits, exponent] = value.toExponential(2).split("e");
+    return `${digits} × 10${[...exponent].map((c) => SUPERSCRIPTS[c] ?? "").join("")}`;
+  }
   return GROUPED.format(Number(value.toPrecision(3)));
 }
 

@@ -193,7 +193,7 @@ class Panel {
     return element(
       "section",
       {},
-      element("h3", { textContent: "Most telling features" }),
+      element("h3", { textContent: "Largest weights" }),
       element(
         "div",
         { class: "two" },
