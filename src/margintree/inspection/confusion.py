@@ -9,7 +9,7 @@ import scipy.sparse as sp
 
 from margintree.inspection.labels import PLAIN_TEXT, Names
 from margintree.inspection.layout import EDGE, INK, MUTED, WHITE, TreeLayout, draw_edges, edge_widths, pyplot
-from margintree.inspection.tree_facts import TreeFacts, ends_of
+from margintree.inspection.tree_facts import TreeFacts
 
 LONGEST_TICK_LABEL = 36
 # Cells up to which counts are written into them, and nodes whose errors are written beside them.
@@ -29,8 +29,8 @@ class ConfusionByTreeDisplay:
     ----------
     facts : TreeFacts
         The tree, with the confusion matrix of some rows.
-    ends : list of int
-        Nodes at which the drawing ends; groups are collapsed to one row and one column.
+    layout : TreeLayout
+        The nodes that are drawn; a collapsed group is one row and one column.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class ConfusionByTreeDisplay:
     """
 
     facts: TreeFacts
-    ends: list[int]
+    layout: TreeLayout
     matrix_: Any = field(default=None, init=False, repr=False)
     ax_: Any = field(default=None, init=False, repr=False)
     tree_ax_: Any = field(default=None, init=False, repr=False)
@@ -96,7 +96,7 @@ class ConfusionByTreeDisplay:
         ConfusionByTreeDisplay
         """
         facts = TreeFacts.of(estimator, class_names, X, y)
-        return cls(facts, ends_of(facts.tree, max_depth, max_leaves)).plot(ax=ax)
+        return cls(facts, facts.layout(max_depth, max_leaves)).plot(ax=ax)
 
     def worst_nodes(self, n: int = 10) -> list[dict[str, Any]]:
         """Return the nodes at which most rows take the wrong side, the worst first.
@@ -135,12 +135,11 @@ class ConfusionByTreeDisplay:
         ConfusionByTreeDisplay
         """
         plt = pyplot("ConfusionByTreeDisplay")
-        layout = TreeLayout.of(self.facts.tree, self.ends)
-        n = len(self.ends)
+        layout, n = self.layout, len(self.layout.ends)
         if ax is None:
             side = float(np.clip(0.27 * n + 1.0, 4.0, 9.0))
             tree_side = float(np.clip(0.5 * layout.height, 1.8, 4.0))
-            names_side = 0.075 * max(len(self.facts.short_name(node, LONGEST_TICK_LABEL)) for node in self.ends)
+            names_side = 0.075 * max(len(self.facts.short_name(node, LONGEST_TICK_LABEL)) for node in layout.ends)
             size = (tree_side + side + names_side + 0.4, side + 0.8)
             self.figure_, axes = plt.subplots(
                 1, 2, figsize=size, layout="constrained", width_ratios=[tree_side, side + names_side]
@@ -150,23 +149,23 @@ class ConfusionByTreeDisplay:
             self.figure_ = ax.figure
             ax.set_axis_off()
             self.tree_ax_, self.ax_ = ax.inset_axes((0.0, 0.0, 0.3, 1.0)), ax.inset_axes((0.31, 0.0, 0.69, 1.0))
-        self._draw_matrix(layout)
-        self._draw_tree(layout)
+        self._draw_matrix()
+        self._draw_tree()
         return self
 
     def _collapsed(self) -> npt.NDArray[np.int64]:
         """Return the counts between the ends, in the order of the tree."""
-        place = np.empty(self.facts.tree.n_classes, dtype=np.int64)
-        for number, node in enumerate(self.ends):
-            place[self.facts.tree.classes_below(node)] = number
         assert self.facts.confusion_matrix is not None
-        group_of = sp.csr_array((np.ones_like(place), (place, np.arange(len(place)))))
+        leaf_class, ends = self.facts.tree.leaf_class, self.layout.ends
+        place = np.repeat(np.arange(len(ends)), self.facts.n_classes[list(ends)])
+        group_of = sp.csr_array((np.ones_like(place), (place, leaf_class[leaf_class >= 0])))
         return np.asarray((group_of @ self.facts.confusion_matrix @ group_of.T).toarray())
 
-    def _draw_matrix(self, layout: TreeLayout) -> None:
+    def _draw_matrix(self) -> None:
         from matplotlib.colors import PowerNorm
 
-        ax, n = self.ax_, len(self.ends)
+        ax, ends = self.ax_, self.layout.ends
+        n = len(ends)
         self.matrix_ = self._collapsed()
         share = self.matrix_ / np.maximum(self.matrix_.sum(axis=1, keepdims=True), 1)
         # A square root shows the rare errors beside the diagonal.
@@ -174,19 +173,13 @@ class ConfusionByTreeDisplay:
         for cells, colours in ((np.eye(n, dtype=bool), "Blues"), (~np.eye(n, dtype=bool), "Oranges")):
             shown = np.ma.array(share, mask=~cells | (share == 0.0))
             ax.imshow(shown, cmap=colours, norm=norm, aspect="auto", interpolation="nearest")
-        self._draw_blocks(layout)
+        self._draw_blocks()
         if n <= WRITTEN_CELLS:
             for i, j in zip(*np.nonzero(self.matrix_), strict=True):
                 colour = WHITE if share[i, j] > 0.45 else INK
                 ax.text(j, i, f"{self.matrix_[i, j]:,}", ha="center", va="center", fontsize=8, color=colour)
-        size = 9 if n <= 30 else 7
-        ax.set_yticks(
-            range(n),
-            [self.facts.short_name(node, LONGEST_TICK_LABEL) for node in self.ends],
-            fontsize=size,
-            color=INK,
-            **PLAIN_TEXT,
-        )
+        names = [self.facts.short_name(node, LONGEST_TICK_LABEL) for node in ends]
+        ax.set_yticks(range(n), names, fontsize=9 if n <= 30 else 7, color=INK, **PLAIN_TEXT)
         ax.yaxis.tick_right()
         ax.set_xticks([])
         ax.set_xlim(-0.5, n - 0.5)
@@ -196,38 +189,40 @@ class ConfusionByTreeDisplay:
         for spine in ax.spines.values():
             spine.set_color(EDGE)
 
-    def _draw_blocks(self, layout: TreeLayout) -> None:
+    def _draw_blocks(self) -> None:
         """Draw a square around the classes of each group, fainter from level to level."""
         from matplotlib.patches import Rectangle
 
-        for node in layout.inner[1:]:
-            below = [layout.across[end] for end in self.ends if node <= end <= self.facts.tree.last_below(node)]
+        across, tree = self.layout.across, self.facts.tree
+        for node in self.layout.inner[1:]:
+            below = [across[end] for end in self.layout.ends if node <= end <= tree.last_below(node)]
             corner, n = (below[0] - 0.5, below[0] - 0.5), len(below)
-            width = max(0.35, 1.6 / int(self.facts.tree.depth[node]))
+            width = max(0.35, 1.6 / int(tree.depth[node]))
             self.ax_.add_patch(Rectangle(corner, n, n, fill=False, edgecolor=MUTED, linewidth=width))
 
-    def _draw_tree(self, layout: TreeLayout) -> None:
+    def _draw_tree(self) -> None:
         from matplotlib.patheffects import withStroke
 
-        ax, facts = self.tree_ax_, self.facts
+        ax, facts, layout = self.tree_ax_, self.facts, self.layout
         ax.set_axis_off()
         ax.set_xlim(-layout.height - 0.3, 0.05)
-        ax.set_ylim(len(self.ends) - 0.5, -0.5)
+        ax.set_ylim(len(layout.ends) - 0.5, -0.5)
         draw_edges(ax, layout, edge_widths(facts.n_classes.astype(np.float64)) * 0.7)
         # Errors inside a collapsed group belong to it.
-        nodes, errors = layout.groups, {node: self._errors(node) for node in layout.groups}
-        largest = max([1.0, *errors.values()])
-        x, y = [-layout.level[node] for node in nodes], [layout.across[node] for node in nodes]
-        size = [18.0 + 320.0 * errors[node] / largest for node in nodes]
-        colours = [ERROR if errors[node] else WHITE for node in nodes]
-        outlines = [WHITE if errors[node] else MUTED for node in nodes]
+        nodes = layout.groups
+        last = [facts.tree.last_below(node) if layout.is_end(node) else node for node in nodes]
+        errors = np.array([facts.n_errors[node : end + 1].sum() for node, end in zip(nodes, last, strict=True)])
+        share = errors / max(1.0, errors.max(initial=0.0))
+        x, y = layout.points(nodes)
+        colours, outlines = np.where(errors, ERROR, WHITE), np.where(errors, WHITE, MUTED)
+        size = 18.0 + 320.0 * share
         ax.scatter(x, y, s=size, c=colours, edgecolors=outlines, linewidths=0.8, zorder=3, clip_on=False)
-        for node in sorted(nodes, key=lambda node: -errors[node])[:WRITTEN_NODES]:
-            if errors[node]:
+        for k in np.argsort(-errors, kind="stable")[:WRITTEN_NODES]:
+            if errors[k]:
                 ax.annotate(
-                    f"{errors[node]:,.0f}",
-                    (-layout.level[node], layout.across[node]),
-                    xytext=(-5.0 - 9.0 * (errors[node] / largest) ** 0.5, 0.0),
+                    f"{errors[k]:,.0f}",
+                    (x[k], y[k]),
+                    xytext=(-5.0 - 9.0 * share[k] ** 0.5, 0.0),
                     textcoords="offset points",
                     ha="right",
                     va="center",
@@ -240,8 +235,3 @@ class ConfusionByTreeDisplay:
         total, n_rows = facts.n_errors.sum(), self.matrix_.sum()
         text = f"rows that take the wrong side: {total:,.0f} of {n_rows:,}"
         ax.set_title(text, loc="left", fontsize=9, color=MUTED)
-
-    def _errors(self, node: int) -> float:
-        if node not in self.ends:
-            return float(self.facts.n_errors[node])
-        return float(self.facts.n_errors[node : self.facts.tree.last_below(node) + 1].sum())

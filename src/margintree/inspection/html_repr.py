@@ -4,7 +4,7 @@ from html import escape
 from typing import Any
 
 from margintree.inspection.layout import TreeLayout
-from margintree.inspection.tree_facts import TreeFacts, ends_of
+from margintree.inspection.tree_facts import TreeFacts
 
 LONGEST_SVG_NAME, MOST_SVG_LEAVES = 40, 16
 # Pixels.
@@ -23,7 +23,7 @@ def tree_svg(estimator: Any) -> str:
     '<svg role="img" aria-label="C'
     """
     facts = TreeFacts.of(estimator)
-    layout = TreeLayout.of(facts.tree, ends_of(facts.tree, max_leaves=MOST_SVG_LEAVES))
+    layout = facts.layout(max_leaves=MOST_SVG_LEAVES)
     names = [facts.short_name(node, LONGEST_SVG_NAME) for node in layout.ends]
     right = MARGIN + STEP * layout.height
     parts = []

@@ -62,10 +62,18 @@ class TreeLayout:
         """The nodes with several classes that are drawn, the collapsed ones last."""
         return [*self.inner, *(node for node in self.ends if not self.tree.is_leaf(node))]
 
+    def is_end(self, node: int) -> bool:
+        """Return whether the drawing ends at a node: a leaf or a collapsed group."""
+        return self.level[node] == 0.0
+
     @property
     def height(self) -> float:
         """The level of the root."""
         return self.level[0]
+
+    def points(self, nodes: Sequence[int]) -> tuple[list[float], list[float]]:
+        """Return the coordinates of nodes in a drawing from right to left: the ends at 0, the root on the left."""
+        return [-self.level[node] for node in nodes], [self.across[node] for node in nodes]
 
     def edges(self) -> list[tuple[int, int]]:
         """Return pairs of parent and child."""

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from margintree.inspection.labels import Names, first_names
-from margintree.inspection.tree_facts import TreeFacts, ends_of
+from margintree.inspection.tree_facts import TreeFacts
 
 # Greens of ColorBrewer's YlGn, light enough for black text.
 _SHADES = ("#ffffe5", "#f7fcb9", "#d9f0a3", "#addd8e", "#78c679")
@@ -53,16 +53,13 @@ def export_text(
         └── dog
     """
     facts = TreeFacts.of(estimator, class_names, X, y)
-    tree, ends = facts.tree, set(ends_of(facts.tree, max_depth))
-    lines: list[str] = []
-    stack = [(0, "", "")]
-    while stack:
-        node, lead, indent = stack.pop()
-        if node not in ends:
-            stack.append((int(tree.children_right[node]), indent + "└── ", indent + "    "))
-            stack.append((int(tree.children_left[node]), indent + "├── ", indent + "│   "))
-        lines.append(lead + _line(facts, node, node in ends, decimals, show_rows))
-    return "\n".join(lines)
+    layout = facts.layout(max_depth)
+    lead, indent = {0: ""}, {0: ""}
+    for node, child in layout.edges():
+        fork, line = ("├── ", "│   ") if child == node + 1 else ("└── ", "    ")
+        lead[child], indent[child] = indent[node] + fork, indent[node] + line
+    # Nodes are numbered in the order of the lines.
+    return "\n".join(lead[node] + _line(facts, node, layout.is_end(node), decimals, show_rows) for node in sorted(lead))
 
 
 def _line(facts: TreeFacts, node: int, is_end: bool, decimals: int, show_rows: bool) -> str:
@@ -76,7 +73,8 @@ def _line(facts: TreeFacts, node: int, is_end: bool, decimals: int, show_rows: b
         if not np.isnan(facts.margin[node]):
             known.append(f"margin {facts.margin[node]:.{decimals}g}")
         if facts.n_errors[node] > 0:
-            known.append(f"{facts.n_errors[node]:,.0f} rows take the wrong side")
+            verb = "row takes" if facts.n_errors[node] == 1 else "rows take"
+            known.append(f"{facts.n_errors[node]:,.0f} {verb} the wrong side")
     if show_rows and not np.isnan(facts.n_rows[node]):
         known.insert(0, f"{facts.n_rows[node]:,.0f} rows")
     return ", ".join([text, *known])
@@ -130,7 +128,7 @@ def export_graphviz(
     }
     """
     facts = TreeFacts.of(estimator, class_names, X, y)
-    ends = set(ends_of(facts.tree, max_depth, max_leaves))
+    layout = facts.layout(max_depth, max_leaves)
     colours = _fill_colours(*facts.shading())
     lines = [
         "digraph ClassTree {",
@@ -139,16 +137,9 @@ def export_graphviz(
         "fontsize=11];",
         '  edge [arrowhead=none, color="#9aa5b1"];',
     ]
-    edges: list[str] = []
-    stack = [0]
-    while stack:
-        node = stack.pop()
-        lines.append(f"  {node} [{_attributes(facts, node, node in ends, colours.get(node))}];")
-        if node not in ends:
-            children = [int(facts.tree.children_left[node]), int(facts.tree.children_right[node])]
-            edges += [f"  {node} -> {child};" for child in children]
-            stack += reversed(children)
-    return "\n".join([*lines, *edges, "}"])
+    for node in sorted(layout.across):
+        lines.append(f"  {node} [{_attributes(facts, node, layout.is_end(node), colours.get(node))}];")
+    return "\n".join([*lines, *(f"  {node} -> {child};" for node, child in layout.edges()), "}"])
 
 
 def _attributes(facts: TreeFacts, node: int, is_end: bool, colour: str | None) -> str:
@@ -160,7 +151,7 @@ def _attributes(facts: TreeFacts, node: int, is_end: bool, colour: str | None) -
     if not np.isnan(facts.margin[node]):
         texts.append(f"margin {facts.margin[node]:.3g}")
     if facts.n_errors[node] > 0:
-        texts.append(f"{facts.n_errors[node]:,.0f} errors")
+        texts.append(f"{facts.n_errors[node]:,.0f} {'error' if facts.n_errors[node] == 1 else 'errors'}")
     label = "\\n".join(_in_dot(text) for text in texts)
     return f'label="{label}"' + (f', fillcolor="{colour}"' if colour else "") + (", shape=folder" if is_end else "")
 

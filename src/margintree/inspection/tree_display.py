@@ -17,7 +17,7 @@ from margintree.inspection.layout import (
     edge_widths,
     pyplot,
 )
-from margintree.inspection.tree_facts import TreeFacts, ends_of
+from margintree.inspection.tree_facts import TreeFacts
 
 # Number of ends for which all names on a page are legible.
 MAX_LEAVES = 60
@@ -38,8 +38,8 @@ class ClassTreeDisplay:
     ----------
     facts : TreeFacts
         The tree and what is known of its nodes.
-    ends : list of int
-        Nodes at which the drawing ends.
+    layout : TreeLayout
+        Positions of the nodes that are drawn.
     thumbnails : array-like of shape (n_classes, height, width) or (n_classes, height, width, 3 or 4), default=None
 
     Attributes
@@ -62,7 +62,7 @@ class ClassTreeDisplay:
     """
 
     facts: TreeFacts
-    ends: list[int]
+    layout: TreeLayout
     thumbnails: Any = None
     ax_: Any = field(default=None, init=False, repr=False)
     figure_: Any = field(default=None, init=False, repr=False)
@@ -110,7 +110,7 @@ class ClassTreeDisplay:
                 f"thumbnails must hold one picture for each of the {facts.tree.n_classes} classes. "
                 f"Got {len(thumbnails)}."
             )
-        return cls(facts, ends_of(facts.tree, max_depth, max_leaves), thumbnails).plot(ax=ax)
+        return cls(facts, facts.layout(max_depth, max_leaves), thumbnails).plot(ax=ax)
 
     def plot(self, *, ax: Any = None) -> Self:
         """Draw the tree.
@@ -124,19 +124,19 @@ class ClassTreeDisplay:
         ClassTreeDisplay
         """
         plt = pyplot("ClassTreeDisplay")
-        layout = TreeLayout.of(self.facts.tree, self.ends)
-        names = [self.facts.short_name(node, LONGEST_NAME) for node in self.ends]
+        layout, ends = self.layout, self.layout.ends
+        names = [self.facts.short_name(node, LONGEST_NAME) for node in ends]
         if ax is None:
-            _, ax = plt.subplots(figsize=self._figure_size(layout, names), layout="constrained")
+            _, ax = plt.subplots(figsize=self._figure_size(names), layout="constrained")
         self.ax_, self.figure_ = ax, ax.figure
         ax.set_axis_off()
         # Inches for each end.
-        row = float(ax.get_window_extent().height) / ax.figure.dpi / max(1, len(self.ends))
+        row = float(ax.get_window_extent().height) / ax.figure.dpi / max(1, len(ends))
         ax.set_xlim(-layout.height - 0.15, 0.08)
-        ax.set_ylim(len(self.ends) - 0.4, -0.6)
+        ax.set_ylim(len(ends) - 0.4, -0.6)
         draw_edges(ax, layout, edge_widths(self.facts.n_classes.astype(np.float64)))
-        self.nodes_ = self._draw_nodes(layout)
-        pictures = self._draw_thumbnails(layout, row)
+        self.nodes_ = self._draw_nodes()
+        pictures = self._draw_thumbnails(row)
         size = min(10.0, max(3.0, 0.62 * 72.0 * row)) if self.thumbnails is None else 10.0
         self.texts_ = [
             ax.annotate(
@@ -150,21 +150,21 @@ class ClassTreeDisplay:
                 annotation_clip=False,
                 **PLAIN_TEXT,
             )
-            for place, (node, name) in enumerate(zip(self.ends, names, strict=True))
+            for place, (node, name) in enumerate(zip(ends, names, strict=True))
         ]
         return self
 
-    def _figure_size(self, layout: TreeLayout, names: list[str]) -> tuple[float, float]:
+    def _figure_size(self, names: list[str]) -> tuple[float, float]:
         letters = LETTER * max(map(len, names))
-        tree = min(MOST_TREE_WIDTH, LEVEL_WIDTH * layout.height + 0.6)
+        tree = min(MOST_TREE_WIDTH, LEVEL_WIDTH * self.layout.height + 0.6)
         row = ROW if self.thumbnails is None else ROW_WITH_PICTURE
         bar = 0.0 if self.facts.shading()[0] is None else 0.55
         width = tree + letters + (0.3 if self.thumbnails is None else row + 0.3)
         return max(LEAST_WIDTH, width), 0.5 + row * len(names) + bar
 
-    def _draw_nodes(self, layout: TreeLayout) -> Any:
-        nodes = layout.groups
-        x, y = [-layout.level[node] for node in nodes], [layout.across[node] for node in nodes]
+    def _draw_nodes(self) -> Any:
+        nodes = self.layout.groups
+        x, y = self.layout.points(nodes)
         size = 26.0 + 150.0 * np.sqrt(self.facts.n_classes[nodes] / self.facts.tree.n_classes)
         shade, values = self.facts.shading()
         if shade is None:
@@ -175,7 +175,7 @@ class ClassTreeDisplay:
         draw_colour_bar(self.ax_, shown, shade)
         return shown
 
-    def _draw_thumbnails(self, layout: TreeLayout, row: float) -> float:
+    def _draw_thumbnails(self, row: float) -> float:
         """Draw the pictures of the classes; return their width in points."""
         if self.thumbnails is None:
             return 0.0
@@ -184,15 +184,11 @@ class ClassTreeDisplay:
         pictures = np.asarray(self.thumbnails)
         side = 0.84 * 72.0 * row
         zoom = side / max(pictures.shape[1:3])
-        for node in self.ends:
-            if not self.facts.tree.is_leaf(node):
-                continue
-            image = OffsetImage(
-                pictures[self.facts.tree.leaf_class[node]], zoom=zoom, cmap="gray_r", interpolation="nearest"
-            )
+        leaves = [node for node in self.layout.ends if self.facts.tree.is_leaf(node)]
+        for node, k in zip(leaves, self.facts.tree.leaf_class[leaves], strict=True):
             box = AnnotationBbox(
-                image,
-                (0.0, layout.across[node]),
+                OffsetImage(pictures[k], zoom=zoom, cmap="gray_r", interpolation="nearest"),
+                (0.0, self.layout.across[node]),
                 xybox=(4.0, 0.0),
                 boxcoords="offset points",
                 box_alignment=(0.0, 0.5),

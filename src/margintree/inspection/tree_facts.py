@@ -12,6 +12,7 @@ from sklearn.utils import column_or_1d
 
 from margintree.class_tree import ClassTree
 from margintree.inspection.labels import Names, checked_names, first_names, shortened
+from margintree.inspection.layout import TreeLayout
 
 Array = npt.NDArray[np.float64]
 Index = npt.NDArray[np.int64]
@@ -75,6 +76,10 @@ class TreeFacts:
             ones, shape = np.ones(len(true), dtype=np.int64), (tree.n_classes, tree.n_classes)
             counts = sp.coo_array((ones, (true, predicted)), shape=shape).tocsr()
         return cls(tree, names, sums_below(tree, tree.leaf_class >= 0), rows, margin, errors, accuracy, counts)
+
+    def layout(self, max_depth: int | None = None, max_leaves: int | None = None) -> TreeLayout:
+        """Return the layout of a drawing in which some groups are collapsed; see ``ends_of``."""
+        return TreeLayout.of(self.tree, ends_of(self.tree, max_depth, max_leaves))
 
     def names_below(self, node: int) -> list[str]:
         """Return the names of the classes below a node, in the order of the tree."""
