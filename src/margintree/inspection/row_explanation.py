@@ -2,8 +2,7 @@
 
 import itertools
 import operator
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,17 +10,17 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from margintree import compiled
-from margintree.class_tree import ClassTree
 from margintree.inspection.explanation import Comparison, Contribution, Explanation, Finalist, PathStep
 from margintree.inspection.labels import Names, checked_names, feature_name, feature_names_of
 from margintree.inspection.path_values import path_values, side_probability
 from margintree.inspection.tree_facts import before_last_step
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
-from margintree.prediction.ranker import Ranker, path_candidates
+from margintree.prediction.ranker import path_candidates
 from margintree.prediction.weight_table import WeightTable
 
 Array = npt.NDArray[np.float64]
+Index = npt.NDArray[np.int64]
 
 
 def explain(
@@ -80,7 +79,7 @@ def explain(
         )
     x = estimator._checked_rows(one_row(row))
     names = feature_names_of(feature_names, estimator) if isinstance(estimator._model, LinearTree) else None
-    explanation = _Row(estimator, estimator.tree_, x, names, n_features).explanation(n_listed)
+    explanation = _Row(estimator, x, names, n_features).explanation(n_listed)
     if class_names is None:
         return explanation
     shown = checked_names(class_names, estimator.classes_)
@@ -102,44 +101,19 @@ def one_row(row: Any) -> Any:
     return row
 
 
-@dataclass(frozen=True, eq=False)
 class _Row:
     """One row and the values of the machines of a fitted model for it."""
 
-    estimator: Any
-    tree: ClassTree
-    x: Any
-    names: list[str] | None
-    n_features: int
-
-    @property
-    def model(self) -> LinearTree | KernelTree:
-        model: LinearTree | KernelTree = self.estimator._model
-        return model
-
-    @cached_property
-    def labels(self) -> list[Any]:
-        """The labels of the classes."""
-        labels: list[Any] = self.estimator.classes_.tolist()
-        return labels
-
-    @cached_property
-    def compiled(self) -> tuple[Any, tuple[Any, ...]]:
-        """The row and the forest as the compiled loops read them."""
-        _, _, rows, forest = next(iter(self.model.blocks(self.x)))
-        return rows, forest
-
-    @cached_property
-    def stored(self) -> tuple[npt.NDArray[Any], Array]:
-        """The features that are not zero, and their values."""
-        row = sp.csr_array(self.x)
-        return row.indices, row.data
+    def __init__(self, estimator: Any, x: Any, names: list[str] | None, n_features: int) -> None:
+        self.estimator, self.x, self.names, self.n_features = estimator, x, names, n_features
+        self.model, self.ranker, self.tree = estimator._model, estimator._ranker, estimator.tree_
+        self.labels: list[Any] = estimator.classes_.tolist()
+        self.stored = sp.csr_array(x)
 
     def explanation(self, n_listed: int) -> Explanation:
-        ranker: Ranker | None = self.estimator._ranker
         is_greedy = self.estimator._walks_greedily()
         walk = "greedy" if is_greedy else self.estimator.walk
-        if is_greedy or ranker is None:
+        if is_greedy or self.ranker is None:
             leaf = int(self.model.leaves(self.x)[0])
             path = self.path(leaf)
             label = self.labels[self.tree.leaf_class[leaf]]
@@ -147,14 +121,14 @@ class _Row:
             probability = float(np.prod(known)) if len(known) == len(path) else None
             own = [Finalist(label, probability, None, probability)]
             return Explanation(label, probability, walk, "walk", True, 1, path, own, 1, [])
-        finalists, comparisons = _Decision(self, ranker).ranked()
+        finalists, comparisons = self.ranked()
         winner = finalists[0]
         return Explanation(
             prediction=winner.label,
             probability=winner.probability,
             walk=walk,
-            decided_by=ranker.decider.kind,
-            is_path_followed=ranker.flat is None,
+            decided_by=self.ranker.decider.kind,
+            is_path_followed=self.ranker.flat is None,
             n_trees=len(self.model.trees),
             path=self.path(int(self.tree.leaf_of_class[self.labels.index(winner.label)])),
             finalists=finalists[:n_listed],
@@ -173,60 +147,64 @@ class _Row:
         return [self._step(*step) for step in reversed(list(steps))]
 
     def _step(self, node: int, sign: float, value: float, probability: float | None) -> PathStep:
-        sides = [self.tree.children_left[node], self.tree.children_right[node]]
+        sides = [
+            [self.labels[k] for k in self.tree.classes_below(int(children[node])).tolist()]
+            for children in (self.tree.children_left, self.tree.children_right)
+        ]
         kept, given_up = sides if sign > 0.0 else reversed(sides)
         place = int(np.searchsorted(self.tree.internal_nodes, node))
         records = getattr(self.estimator, "node_records_", None)
-        table = self.model.table if isinstance(self.model, LinearTree) else None
         return PathStep(
             node=node,
             side="left" if sign > 0.0 else "right",
             decision_value=value,
             margin=float("nan") if records is None else float(records[place].margin),
             probability=probability,
-            kept=[self.labels[k] for k in self.tree.classes_below(int(kept)).tolist()],
-            given_up=[self.labels[k] for k in self.tree.classes_below(int(given_up)).tolist()],
-            features=self.contributions(table, [(node, sign)]),
+            kept=kept,
+            given_up=given_up,
+            features=self.contributions(getattr(self.model, "table", None), [(node, sign)]),
         )
 
     def contributions(self, table: WeightTable | None, machines: list[tuple[int, float]]) -> list[Contribution]:
         """Return the features that add most to a signed sum of machines, and those that take most from it."""
         if table is None or self.n_features == 0:
             return []
-        present, values = self.stored
         weights = np.zeros(self.x.shape[1])
         for machine, sign in machines:
             columns, own = table.weights(machine)
             weights[columns] += sign * own
-        added = weights[present] * values
+        columns, values = self.stored.indices, self.stored.data
+        weights = weights[columns]
+        added = weights * values
         order = np.argsort(-added, kind="stable")
         best = [j for j in order[: self.n_features] if added[j] > 0.0]
         worst = [j for j in order[::-1][: self.n_features] if added[j] < 0.0]
         return [
-            Contribution(
-                feature_name(self.names, present[j]), float(values[j]), float(weights[present[j]]), float(added[j])
-            )
+            Contribution(feature_name(self.names, columns[j]), float(values[j]), float(weights[j]), float(added[j]))
             for j in [*best, *worst]
         ]
 
-
-@dataclass(frozen=True, eq=False)
-class _Decision:
-    """How the decider of a ranker ranks the finalists of a row; see ``margintree.compiled.ranking``."""
-
-    row: _Row
-    ranker: Ranker
-
     def ranked(self) -> tuple[list[Finalist], list[Comparison]]:
-        """Return all finalists, the best first, and the comparisons between them."""
-        classes, path_scores = self._nominated()
-        order, probabilities, _ = self.ranker.top(self.row.x, len(classes))
-        scores = self._decided(classes, path_scores) if len(classes) > 1 else path_scores
+        """Return all finalists, the best first, and the comparisons that the decider makes between them.
+
+        See ``margintree.compiled.ranking`` for the deciders.
+        """
+        ranker, decider = self.ranker, self.ranker.decider
+        has_path = ranker.flat is None
+        classes, path_scores = np.arange(ranker.n_classes), np.zeros(ranker.n_classes)
+        if has_path:
+            found, scores_found = path_candidates(ranker.tree, self.x, ranker.width, ranker.gap, ranker.size)
+            classes, path_scores = found[found >= 0], scores_found[found >= 0]
+        order, probabilities, _ = ranker.top(self.x, len(classes))
+        scores = path_scores.copy()
+        if len(classes) > 1:
+            _, _, rows, forest = next(iter(self.model.blocks(self.x)))
+            decided = np.ascontiguousarray(classes[None]), scores[None]
+            compiled.ranking.decided(rows, decider.arrays(forest), *decided)
         place = {k: j for j, k in enumerate(classes.tolist())}
-        has_path = self.ranker.flat is None
         finalists = [
             Finalist(
-                self.row.labels[k],
+                self.labels[k],
                 float(np.exp(path_scores[place[k]])) if has_path else None,
                 float(scores[place[k]]),
                 probability,
@@ -234,46 +212,28 @@ class _Decision:
             for k, probability in zip(order[0].tolist(), probabilities[0].tolist(), strict=True)
         ]
         comparisons: list[Comparison] = []
-        if len(finalists) > 1 and self.ranker.decider.kind == "pairs":
+        if len(classes) > 1 and decider.kind == "pairs":
             comparisons = self._by_pairs(classes, path_scores, scores)
-        elif len(finalists) > 1 and self.ranker.decider.kind == "rest":
-            comparisons = [self._by_scores(int(order[0, 0]), int(order[0, 1]), finalists)]
+        elif len(classes) > 1 and decider.kind == "rest":
+            first, second = order[0, :2].tolist()
+            features = self.contributions(decider.table, [(first, 1.0), (second, -1.0)])
+            difference = float(scores[place[first]] - scores[place[second]])
+            comparisons = [Comparison(self.labels[first], self.labels[second], difference, "scores", features)]
         return finalists, comparisons
 
-    def _nominated(self) -> tuple[npt.NDArray[np.int64], Array]:
-        """Return the finalists and their path scores, 0 where no path is followed."""
-        ranker = self.ranker
-        if ranker.flat is not None:
-            return np.arange(ranker.n_classes), np.zeros(ranker.n_classes)
-        classes, scores = path_candidates(ranker.tree, self.row.x, ranker.width, ranker.gap, ranker.size)
-        found = classes[0] >= 0
-        return classes[0, found], scores[0, found]
-
-    def _decided(self, classes: npt.NDArray[np.int64], path_scores: Array) -> Array:
-        """Return the scores of the finalists by the decider."""
-        rows, forest = self.row.compiled
-        scores = path_scores[None].copy()
-        compiled.ranking.decided(rows, self.ranker.decider.arrays(forest), np.ascontiguousarray(classes[None]), scores)
-        return np.asarray(scores[0])
-
-    def _machine_values(self, machines: npt.NDArray[np.int64]) -> Array:
-        rows, forest = self.row.compiled
-        values = np.empty(len(machines))
-        zeros = np.zeros(len(machines), dtype=np.int64)
-        compiled.ranking.machine_values(rows, zeros, machines, self.ranker.decider.arrays(forest), values)
-        return values
-
-    def _by_pairs(self, classes: npt.NDArray[np.int64], path_scores: Array, scores: Array) -> list[Comparison]:
-        """Return the comparisons that the decider makes: a class that loses clearly is not compared again.
+    def _by_pairs(self, classes: Index, path_scores: Array, scores: Array) -> list[Comparison]:
+        """Return the comparisons between pairs: a class that loses clearly is not compared again.
 
         That of the two best classes has the features behind it.
         """
-        decider, labels = self.ranker.decider, [self.row.labels[k] for k in classes.tolist()]
+        decider, labels = self.ranker.decider, [self.labels[k] for k in classes.tolist()]
         pairs = np.array(list(itertools.combinations(range(len(classes)), 2)))
         machines, signs = decider.machines_between(classes[pairs[:, 0]], classes[pairs[:, 1]])
-        values = decider.slope * signs * self._machine_values(np.maximum(machines, 0))
+        values, zeros = np.empty(len(pairs)), np.zeros(len(pairs), dtype=np.int64)
+        _, _, rows, forest = next(iter(self.model.blocks(self.x)))
+        compiled.ranking.machine_values(rows, zeros, np.maximum(machines, 0), decider.arrays(forest), values)
         by_paths = path_scores[pairs[:, 0]] - path_scores[pairs[:, 1]]
-        log_odds = np.where(machines >= 0, values, by_paths).tolist()
+        log_odds = np.where(machines >= 0, decider.slope * signs * values, by_paths).tolist()
         best = set(np.argsort(-scores, kind="stable")[:2].tolist())
         is_out = np.zeros(len(classes), dtype=bool)
         comparisons = []
@@ -284,15 +244,7 @@ class _Decision:
             winner, loser = (j, m) if odds >= 0.0 else (m, j)
             features: list[Contribution] = []
             if machine >= 0 and {j, m} == best:
-                sign = 1.0 if classes[winner] < classes[loser] else -1.0
-                features = self.row.contributions(decider.table, [(machine, sign)])
+                features = self.contributions(decider.table, [(machine, np.sign(classes[loser] - classes[winner]))])
             source = "machine" if machine >= 0 else "paths"
             comparisons.append(Comparison(labels[winner], labels[loser], abs(odds), source, features))
         return comparisons
-
-    def _by_scores(self, winner: int, loser: int, finalists: list[Finalist]) -> Comparison:
-        first, second = finalists[0], finalists[1]
-        assert first.score is not None
-        assert second.score is not None
-        features = self.row.contributions(self.ranker.decider.table, [(winner, 1.0), (loser, -1.0)])
-        return Comparison(first.label, second.label, first.score - second.score, "scores", features)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from margintree.class_tree import ClassTree
-from margintree.inspection.labels import Names
+from margintree.inspection.labels import Names, checked_names
 from margintree.inspection.tree_facts import lowest_common, tree_of
 from margintree.structures.given_tree import GivenTree, leaf_labels, preorder
 
@@ -159,10 +159,7 @@ def _labels(tree: Any, reference: GivenTree, class_names: Names | None) -> list[
     else:
         labels = leaf_labels(tree)
     if class_names is not None:
-        if len(class_names) != len(labels):
-            raise ValueError(
-                f"class_names must hold one name for each of the {len(labels)} classes. Got {len(class_names)}."
-            )
+        checked_names(class_names, labels)
         labels = [name.item() if isinstance(name, np.generic) else name for name in class_names]
     if isinstance(reference, ClassTree) and reference.n_classes != len(labels):
         raise ValueError(f"Both hierarchies must have the same classes. Got {len(labels)} and {reference.n_classes}.")
@@ -176,31 +173,20 @@ class _Groups:
     parent: Index
     leaf: Index
     size: Index
-    depth: Index
 
     @classmethod
     def of(cls, items: list[int]) -> "_Groups":
         """Read nodes in preorder: the number of a class, or minus the number of children."""
-        n = len(items)
-        parent, depth, size = (np.zeros(n, dtype=np.int64) for _ in range(3))
-        leaf = np.zeros(sum(item >= 0 for item in items), dtype=np.int64)
-        open_nodes: list[list[int]] = []
+        preorder = np.array(items)
+        parent, open_nodes = np.empty_like(preorder), [-1]
         for node, item in enumerate(items):
-            if open_nodes:
-                parent[node] = open_nodes[-1][0]
-                depth[node] = depth[parent[node]] + 1
-                open_nodes[-1][1] -= 1
-                if open_nodes[-1][1] == 0:
-                    open_nodes.pop()
-            else:
-                parent[node] = -1
-            if item >= 0:
-                leaf[item], size[node] = node, 1
-            else:
-                open_nodes.append([node, -item])
-        for node in range(n - 1, 0, -1):
+            parent[node] = open_nodes.pop()
+            open_nodes += [node] * -item
+        size = (preorder >= 0).astype(np.int64)
+        for node in range(len(items) - 1, 0, -1):
             size[parent[node]] += size[node]
-        return cls(parent, leaf, size, depth)
+        leaves = np.flatnonzero(preorder >= 0)
+        return cls(parent, leaves[np.argsort(preorder[leaves])], size)
 
     def distances(self, one: Index, other: Index) -> npt.NDArray[np.float64]:
         """Return the base-2 logarithm of the size of the smallest group that holds both classes."""
@@ -208,14 +194,12 @@ class _Groups:
 
     def outsiders(self, triplets: Index) -> Index:
         """Return which of three classes is apart from the other two, -1 if none is."""
-        leaves = self.leaf[triplets]
-        # Entry k is the depth of the smallest group that contains the other two.
-        deep = np.stack(
-            [self.depth[lowest_common(self.parent, leaves[:, i], leaves[:, j])] for i, j in ((1, 2), (0, 2), (0, 1))],
-            axis=1,
-        )
-        is_tied = (deep == deep.max(axis=1, keepdims=True)).sum(axis=1) > 1
-        return np.where(is_tied, -1, deep.argmax(axis=1))
+        leaves = self.leaf[triplets].T
+        # Entry k is the smallest group that contains the other two. These groups contain each other, and the smaller
+        # one has the larger number.
+        groups = np.stack([lowest_common(self.parent, leaves[i], leaves[j]) for i, j in ((1, 2), (0, 2), (0, 1))])
+        is_tied = (groups == groups.max(axis=0)).sum(axis=0) > 1
+        return np.where(is_tied, -1, groups.argmax(axis=0))
 
 
 def _drawn(n: int, k: int, n_samples: int, random: np.random.Generator) -> Index:

@@ -103,6 +103,15 @@ class ClassTreeDisplay:
         Returns
         -------
         ClassTreeDisplay
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_iris
+        >>> from margintree import MarginTreeClassifier
+        >>> from margintree.inspection import plot_tree
+        >>> iris = load_iris()
+        >>> model = MarginTreeClassifier(random_state=0).fit(iris.data, iris.target)
+        >>> display = plot_tree(model, class_names=iris.target_names)
         """
         facts = TreeFacts.of(estimator, class_names, X, y)
         if thumbnails is not None and len(thumbnails) != facts.tree.n_classes:
@@ -200,33 +209,4 @@ class ClassTreeDisplay:
         return side + 4.0
 
 
-def plot_tree(
-    estimator: Any,
-    *,
-    class_names: Names | None = None,
-    max_depth: int | None = None,
-    max_leaves: int | None = MAX_LEAVES,
-    thumbnails: Any = None,
-    X: Any = None,
-    y: Any = None,
-    ax: Any = None,
-) -> ClassTreeDisplay:
-    """Draw the class tree of a fitted estimator.
-
-    Short for ``ClassTreeDisplay.from_estimator``, which describes the parameters.
-
-    Returns
-    -------
-    ClassTreeDisplay
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from margintree import MarginTreeClassifier
-    >>> from margintree.inspection import plot_tree
-    >>> iris = load_iris()
-    >>> model = MarginTreeClassifier(random_state=0).fit(iris.data, iris.target)
-    >>> display = plot_tree(model, class_names=iris.target_names)
-    """
-    options = {"class_names": class_names, "max_depth": max_depth, "max_leaves": max_leaves, "thumbnails": thumbnails}
-    return ClassTreeDisplay.from_estimator(estimator, X=X, y=y, ax=ax, **options)
+plot_tree = ClassTreeDisplay.from_estimator
