@@ -7,15 +7,17 @@ another one could not map again.
 
 import hashlib
 import io
+import math
 import mmap
 import os
 import pickle
 import tempfile
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, Literal
 
 import cloudpickle
 import numpy as np
@@ -31,43 +33,62 @@ KEPT_FUNCTIONS = 4
 
 @dataclass(frozen=True)
 class ArrayPlace:
-    """Position of an array in a file."""
+    """Position of a contiguous array in a file."""
 
     path: str
     offset: int
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    is_writable: bool
+    order: Literal["C", "F"] = "C"
+    is_writable: bool = False
+
+    @classmethod
+    def of(cls, array: AnyArray, path: str, offset: int = 0) -> "ArrayPlace":
+        """Return the position of an array that begins at the given byte of a file."""
+        order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
+        return cls(path, offset, array.dtype, array.shape, order, array.flags.writeable)
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the array."""
+        return math.prod(self.shape) * self.dtype.itemsize
 
     def open(self) -> AnyArray:
         """Map the array. What is written to it stays in this process."""
-        whole = _mapped(self.path)
-        array: AnyArray = np.ndarray(self.shape, self.dtype, whole.data, self.offset, self.strides)
+        # Not a view of the whole file: scipy copies arrays that are views of much larger ones.
+        flat = np.frombuffer(_mapped(self.path), self.dtype, math.prod(self.shape), self.offset)
+        array: AnyArray = flat.reshape(self.shape, order=self.order)
         # Functions are compiled separately for writable and for read-only arrays.
         array.flags.writeable = self.is_writable
         return array
 
 
-_maps: "weakref.WeakValueDictionary[str, AnyArray]" = weakref.WeakValueDictionary()
+_maps: "weakref.WeakValueDictionary[str, mmap.mmap]" = weakref.WeakValueDictionary()
 
 
-def _mapped(path: str) -> AnyArray:
+def _mapped(path: str) -> mmap.mmap:
     """Return the bytes of a file; all arrays of this process that lie in it share one map."""
     found = _maps.get(path)
     if found is None:
         try:
             with open(path, "rb") as stream:
-                content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
+                found = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_COPY)
         except FileNotFoundError as error:
             error.add_note(
                 "Rows of a fit are kept in a directory that all workers must see. Give directory= a path on a file "
                 "system that they share."
             )
             raise
-        found = np.frombuffer(content, dtype=np.uint8)
         _maps[path] = found
     return found
+
+
+def write_atomically(path: str, write: Callable[[IO[bytes]], object]) -> None:
+    """Write a file; a repeated task may find that of an earlier one in use."""
+    unfinished = f"{path}.{os.getpid()}"
+    with open(unfinished, "wb") as stream:
+        write(stream)
+    os.replace(unfinished, path)
 
 
 def release_pages() -> None:
@@ -77,15 +98,15 @@ def release_pages() -> None:
     """
     if hasattr(mmap, "MADV_DONTNEED"):
         for whole in list(_maps.values()):
-            content: Any = whole.base
-            content.obj.madvise(mmap.MADV_DONTNEED)
+            whole.madvise(mmap.MADV_DONTNEED)
 
 
 class ArrayFiles:
     """The arrays of one fit in a directory of its own; ``close`` removes it."""
 
     def __init__(self, parent: str | os.PathLike[str] | None) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="margintree-", dir=parent)
+        # A task that nobody waits for any more may write a file while the directory is removed.
+        self._directory = tempfile.TemporaryDirectory(prefix="margintree-", dir=parent, ignore_cleanup_errors=True)
         self.path = Path(self._directory.name)
         self._files: dict[int, tuple[weakref.ref[Any], str]] = {}
         self._n_files = 0
@@ -102,27 +123,28 @@ class ArrayFiles:
 
     def empty(self, name: str, dtype: Any, shape: tuple[int, ...]) -> ArrayPlace:
         """Make a file for an array that workers fill."""
-        dtype, path = np.dtype(dtype), self.new_path(name)
-        n_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        with open(path, "wb") as stream:
+        place = ArrayPlace(self.new_path(name), 0, np.dtype(dtype), shape)
+        with open(place.path, "wb") as stream:
             # An empty file cannot be mapped.
-            stream.truncate(max(1, n_bytes))
-        self.n_bytes += n_bytes
-        strides = np.empty((1, *shape[1:]), dtype).strides
-        return ArrayPlace(path, 0, dtype, shape, strides, False)
+            stream.truncate(max(1, place.n_bytes))
+        self.n_bytes += place.n_bytes
+        return place
 
-    def place_of(self, array: AnyArray) -> ArrayPlace:
-        """Return the position of an array in a file; it is written to one unless it is already part of one."""
+    def place_of(self, array: AnyArray) -> ArrayPlace | None:
+        """Return the position of an array in a file; it is written to one unless it is already part of one.
+
+        None if the array is not contiguous.
+        """
         root = array
         while isinstance(root.base, np.ndarray):
             root = root.base
+        if not (array.flags.forc and root.flags.forc):
+            return None
         for path, whole in list(_maps.items()):
-            offset = _address(array) - _address(whole)
-            if 0 <= offset < whole.nbytes:
-                return _place(array, path, offset)
-        if not (root.flags.c_contiguous or root.flags.f_contiguous):
-            root = array = np.ascontiguousarray(array)
-        return _place(array, self._path_of(root), _address(array) - _address(root))
+            offset = _address(array) - _address(np.frombuffer(whole, np.uint8))
+            if 0 <= offset < len(whole):
+                return ArrayPlace.of(array, path, offset)
+        return ArrayPlace.of(array, self._path_of(root), _address(array) - _address(root))
 
     def _path_of(self, root: AnyArray) -> str:
         known, path = self._files.get(id(root), (None, ""))
@@ -140,6 +162,19 @@ class ArrayFiles:
         stream = io.BytesIO()
         _Pickler(stream, self).dump(thing)
         return stream.getvalue()
+
+    def result_path(self, key: str) -> str:
+        """Return where a worker writes the result of a task."""
+        return str(self.path / key)
+
+    def take_result(self, key: str) -> Any:
+        """Return the result of a task and remove its file."""
+        path = Path(self.result_path(key))
+        with path.open("rb") as stream:
+            result = pickle.load(stream)
+            self.n_bytes += stream.tell()
+        path.unlink()
+        return result
 
     def put_function(self, function: Any) -> str:
         """Write a function to a file named by a hash of its content, and return the path."""
@@ -164,13 +199,11 @@ class _Pickler(cloudpickle.CloudPickler):  # type: ignore[misc]
 
     def reducer_override(self, obj: Any) -> Any:
         if type(obj) is np.ndarray and obj.nbytes >= LEAST_BYTES and not obj.dtype.hasobject:
-            return ArrayPlace.open, (self._array_files.place_of(obj),)
+            place = self._array_files.place_of(obj)
+            if place is not None:
+                return ArrayPlace.open, (place,)
         return super().reducer_override(obj)
 
 
 def _address(array: AnyArray) -> int:
     return int(array.__array_interface__["data"][0])
-
-
-def _place(array: AnyArray, path: str, offset: int) -> ArrayPlace:
-    return ArrayPlace(path, offset, array.dtype, array.shape, array.strides, array.flags.writeable)

@@ -1,20 +1,10 @@
 """Dask arrays and frames as lists of blocks of rows."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
-
-
-@dataclass(frozen=True)
-class Blocks:
-    """Blocks of rows with their labels and weights, none of which is computed yet."""
-
-    X: list[Delayed]
-    y: list[Delayed]
-    sample_weight: list[Delayed | None]
 
 
 def is_frame(collection: Any) -> bool:
@@ -37,8 +27,8 @@ def blocks_of(collection: Any, name: str) -> list[Delayed]:
     return list(delayed if isinstance(delayed, list) else delayed.ravel())
 
 
-def aligned(X: Any, y: Any, sample_weight: Any) -> Blocks:
-    """Return matching blocks; y and the weights are divided like X, if lengths are known."""
+def aligned(X: Any, y: Any, sample_weight: Any) -> list[tuple[Delayed, Delayed, Delayed | None]]:
+    """Return blocks of rows with their labels and weights; these are divided like X, if lengths are known."""
     rows = blocks_of(X, "X")
 
     def beside(values: Any, name: str) -> list[Delayed]:
@@ -58,7 +48,5 @@ def aligned(X: Any, y: Any, sample_weight: Any) -> Blocks:
             )
         return blocks
 
-    weights: list[Delayed | None] = [None] * len(rows)
-    if sample_weight is not None:
-        weights = list(beside(sample_weight, "sample_weight"))
-    return Blocks(rows, beside(y, "y"), weights)
+    weights = [None] * len(rows) if sample_weight is None else beside(sample_weight, "sample_weight")
+    return list(zip(rows, beside(y, "y"), weights, strict=True))

@@ -40,9 +40,9 @@ class FitTraffic:
     n_bytes_of_rows : int
         Size of the training rows.
     n_bytes_sent : int
-        Size of tasks and their results, sent between the client and the workers.
+        Size of the tasks sent to the workers.
     n_bytes_written : int
-        Size of the files that the workers map.
+        Size of the files through which workers and client share rows and results.
 
     Examples
     --------

@@ -1,9 +1,11 @@
 """The workers of a Dask cluster instead of threads.
 
 All tasks are pure functions of a file with the function, the arrays that it maps, and a list of arguments; none is tied
-to a worker. If a worker dies, Dask assigns its tasks to others.
+to a worker. If a worker dies, Dask assigns its tasks to others. Results are files, too: whatever is sent to the client
+by Dask passes through the scheduler, which would be the bottleneck.
 """
 
+import pickle
 import queue
 import time
 import uuid
@@ -17,8 +19,7 @@ from dask import delayed
 from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 
-from margintree.dask.array_files import ArrayFiles
-from margintree.dask.packing import packed, unpacked
+from margintree.dask.array_files import ArrayFiles, write_atomically
 from margintree.dask.worker_tasks import run_block, run_nodes
 from margintree.structures.grow import NodeDone, NodeTask
 from margintree.worker_threads import SECONDS_BETWEEN_LOOKS, give_up_if_abandoned
@@ -54,7 +55,7 @@ class Cluster:
     n_threads : int
         Threads of all workers when the fit began.
     n_bytes : int
-        Size of the tasks sent to the workers and of their results.
+        Size of the tasks sent to the workers.
     """
 
     def __init__(self, client: Client, files: ArrayFiles) -> None:
@@ -141,19 +142,21 @@ class Batch:
     def submit(self, tag: Any, function: Callable[..., Any], *arguments: Any, priority: float = 0.0) -> None:
         """Submit a task; tasks of higher priority start first."""
         cluster = self._cluster
-        sent = packed(arguments)
+        sent = pickle.dumps(arguments)
         cluster.n_bytes += len(sent)
         self._n_submitted += 1
         key = f"{self._key}-{self._n_submitted}"
         if cluster.client.status not in ("running", "connecting"):
             raise cluster.lost()
-        self._watch(tag, cluster.client.submit(call_packed, function, sent, key=key, priority=priority, pure=True))
+        call = (call_pickled, cluster.files.result_path(key), function, sent)
+        self._watch(tag, cluster.client.submit(*call, key=key, priority=priority, pure=True))
 
     def submit_lazy(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
         """Submit a task for each tuple of arguments; lazy arguments are computed on the workers."""
+        store, keys = delayed(call_and_store, pure=False), [f"{self._key}-{number}" for number in range(len(calls))]
         tasks = [
-            delayed(call_and_pack, pure=False)(function, *arguments, dask_key_name=f"{self._key}-{number}")
-            for number, arguments in enumerate(calls)
+            store(self._cluster.files.result_path(key), function, *arguments, dask_key_name=key)
+            for key, arguments in zip(keys, calls, strict=True)
         ]
         for number, future in enumerate(self._cluster.client.compute(tasks)):
             self._watch(number, future)
@@ -176,7 +179,7 @@ class Batch:
         future = self._wait()
         tag = self._under_way.pop(future.key)
         try:
-            content = self._cluster.client.gather(future, direct=False)
+            self._cluster.client.gather(future, direct=False)
         except KilledWorker as error:
             raise ClusterLostError(
                 f"A task of the fit ({future.key}) killed {error.allowed_failures + 1} workers, probably by using too "
@@ -187,8 +190,7 @@ class Batch:
                 raise
             raise self._cluster.lost() from error
         self._cluster._futures.pop(future.key, None)
-        self._cluster.n_bytes += len(content)
-        return tag, unpacked(content)
+        return tag, self._cluster.files.take_result(future.key)
 
     def _wait(self) -> Future:
         client = self._cluster.client
@@ -219,11 +221,12 @@ class Batch:
                     warnings.warn("The Dask cluster has no workers; the fit continues when some join it.", stacklevel=2)
 
 
-def call_packed(function: Callable[..., Any], arguments: bytes) -> bytes:
+def call_pickled(path: str, function: Callable[..., Any], arguments: bytes) -> None:
     """Call a function; runs on a worker."""
-    return call_and_pack(function, *unpacked(arguments))
+    call_and_store(path, function, *pickle.loads(arguments))
 
 
-def call_and_pack(function: Callable[..., Any], *arguments: Any) -> bytes:
-    """Call a function; runs on a worker. Results are packed here, so that their size is known."""
-    return packed(function(*arguments))
+def call_and_store(path: str, function: Callable[..., Any], *arguments: Any) -> None:
+    """Write what a function returns to a file; runs on a worker."""
+    result = function(*arguments)
+    write_atomically(path, lambda stream: pickle.dump(result, stream, protocol=5))

@@ -18,8 +18,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
-from margintree.dask.array_files import ArrayPlace
-from margintree.dask.blocks import Blocks
+from margintree.dask.array_files import ArrayPlace, write_atomically
 from margintree.dask.cluster import Cluster
 from margintree.dask.worker_tasks import keep_memory_low
 from margintree.estimators.sparse_input import checked_indices, in_canonical_form
@@ -80,19 +79,17 @@ def write_block(X: Any, y: Any, weight: Any, number: int, *, directory: str, rul
 
 
 def _write(array: npt.NDArray[Any], path: str) -> ArrayPlace:
-    """Write an array to a file atomically: a repeated task may find it in use."""
     array = np.ascontiguousarray(array)
-    unfinished = f"{path}.{os.getpid()}"
-    array.tofile(unfinished)
-    os.replace(unfinished, path)
-    return ArrayPlace(path, 0, array.dtype, array.shape, array.strides, False)
+    write_atomically(path, array.tofile)
+    return ArrayPlace(path, 0, array.dtype, array.shape)
 
 
-def ordered_rows(cluster: Cluster, blocks: Blocks, rules: Rules, *, C: float, class_weight: Any) -> TrainingData:
+def ordered_rows(
+    cluster: Cluster, blocks: list[tuple[Any, ...]], rules: Rules, *, C: float, class_weight: Any
+) -> TrainingData:
     """Write the rows of all blocks to files in the order of a training set, and return it, mapped."""
     write = partial(write_block, directory=str(cluster.files.path), rules=rules)
-    tasks = zip(blocks.X, blocks.y, blocks.sample_weight, range(len(blocks.X)), strict=True)
-    facts = cluster.compute(write, list(tasks), "read rows")
+    facts = cluster.compute(write, [(*block, number) for number, block in enumerate(blocks)], "read rows")
     _check_alike(facts)
     full = [fact for fact in facts if fact.n_rows]
     classes = np.unique(np.concatenate([fact.labels for fact in full]))
@@ -143,6 +140,7 @@ def _in_order(cluster: Cluster, facts: list[BlockFacts], order: Index) -> Any:
     cluster.map(work, list(itertools.pairwise(bounds)), "order rows")
     for place in (place for source in sources for place in source.values()):
         Path(place.path).unlink(missing_ok=True)
+        files.n_bytes += place.n_bytes
     cluster.n_bytes_of_rows = int(row_bytes.sum())
     values = targets["values"].open()
     if start is None:
