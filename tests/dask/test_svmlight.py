@@ -8,6 +8,7 @@ from sklearn.datasets import dump_svmlight_file, load_svmlight_file
 from typer.testing import CliRunner
 
 from margintree import load_model
+from margintree.cli import csv_rows, out_of_core
 from margintree.cli.app import app
 from margintree.dask import read_svmlight
 
@@ -65,11 +66,28 @@ def test_fit_a_parquet_file_with_bounded_memory(dense_rows, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "memory", "message"),
-    [("rows.csv", "2GB", "--memory reads svmlight and Parquet files"), ("rows.svm", "much", "must be a size such as")],
+    ("columns", "options", "ending"),
+    [
+        (["kind", *(f"x{i}" for i in range(8))], ("--label", "kind"), ".csv"),
+        (["kind", *map(str, range(8))], (), ".csv.gz"),
+        (None, ("--label", "1"), ".csv"),
+    ],
+    ids=["names", "a name for the labels only", "no header row"],
 )
-def test_what_bounded_memory_refuses(path, tmp_path, name, memory, message):
-    (tmp_path / "rows.csv").write_text("1,2\n2,3\n")
-    done = run("fit", tmp_path / name, "-o", tmp_path / "model", "--memory", memory, "--jobs", "1")
-    assert done.exit_code in (1, 2)
-    assert message in " ".join(done.output.split())
+def test_fit_a_csv_file_with_bounded_memory(dense_rows, tmp_path, same_model, monkeypatch, columns, options, ending):
+    # In several blocks, and written to a file in several pieces.
+    monkeypatch.setattr(out_of_core, "BYTES_OF_BLOCK", 10_000)
+    monkeypatch.setattr(csv_rows, "VALUES_IN_MEMORY", 1000)
+    path = tmp_path / f"rows{ending}"
+    table = pd.DataFrame(np.column_stack([dense_rows[1], dense_rows[0]])).astype({0: int})
+    table.to_csv(path, index=False, header=columns or False)
+    for name, more in (("memory", ()), ("pieces", ("--memory", "2GB", "--jobs", "1"))):
+        done = run("fit", path, "-o", tmp_path / name, *options, *more)
+        assert done.exit_code == 0, done.output
+    assert same_model(load_model(tmp_path / "pieces"), load_model(tmp_path / "memory"))
+
+
+def test_a_size_that_is_none_is_refused(path, tmp_path):
+    done = run("fit", path, "-o", tmp_path / "model", "--memory", "much", "--jobs", "1")
+    assert done.exit_code == 2
+    assert "must be a size such as" in " ".join(done.output.split())

@@ -3,9 +3,11 @@
 import csv
 import io
 import itertools
+import sys
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import IO
 
@@ -17,6 +19,8 @@ from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat, Row
 # Each cell is a Python object at first, so that a very long line would fill the memory.
 MOST_CSV_COLUMNS, LONGEST_LINE = 2**20, 2**25
 DELIMITERS = ",;\t"
+# Numbers that are kept in memory where there is a file for them.
+VALUES_IN_MEMORY = 2**20
 
 
 def read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | None) -> Rows:
@@ -32,18 +36,26 @@ def read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | No
     if not has_header:
         lines = itertools.chain([(number, first)], lines)
     # Convert at once: cells of text take several times the memory of the file.
-    values, labels, numbers = array("d"), [], array("q")
-    for number, cells in lines:
-        if len(cells) != len(first):
-            raise RowFileError(f"{path}, line {number}: {len(cells)} cells where the first line has {len(first)}.")
-        if place is not None:
-            labels.append(cells[place])
-            cells = cells[:place] + cells[place + 1 :]
-        values.extend(_numbers(path, number, cells, place, asks=how.label is None and n_features is None))
-        numbers.append(number)
-    X = np.frombuffer(values).reshape(len(numbers), -1) if numbers else np.empty((0, 1))
-    if not len(X):
-        return Rows(X, None, FittedFormat("csv"))
+    values, labels, n_rows = array("d"), [], 0
+    with nullcontext() if how.values_path is None else how.values_path.open("wb") as values_file:
+        for number, cells in lines:
+            if len(cells) != len(first):
+                raise RowFileError(f"{path}, line {number}: {len(cells)} cells where the first line has {len(first)}.")
+            if place is not None:
+                # Equal labels share one string.
+                labels.append(sys.intern(cells[place]))
+                cells = cells[:place] + cells[place + 1 :]
+            values.extend(_numbers(path, number, cells, place, asks=how.label is None and n_features is None))
+            n_rows += 1
+            if values_file is not None and len(values) >= VALUES_IN_MEMORY:
+                values.tofile(values_file)
+                del values[:]
+        if values_file is not None:
+            values.tofile(values_file)
+    if n_rows == 0:
+        return Rows(np.empty((0, 1)), None, FittedFormat("csv"))
+    numbers = np.frombuffer(values) if how.values_path is None else np.memmap(how.values_path, np.float64, "r")
+    X = numbers.reshape(n_rows, -1)
     if place is not None and _names_the_labels(labels):
         X, labels, has_header = X[1:], labels[1:], True
     found = None if place is None else how.labels(path, labels, n_features)

@@ -1,14 +1,18 @@
-"""``margintree fit --memory``: rows that stay in files, read and fitted in pieces by processes of bounded memory."""
+"""``margintree fit --memory``: rows that stay in files, fitted in pieces by processes of bounded memory."""
 
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import typer
 
-from margintree.cli.row_files import DENSE_FILE_SHARE, MOST_COLUMNS
+from margintree.cli.row_files import DENSE_FILE_SHARE, MOST_COLUMNS, read_rows
 from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat, Rows
 from margintree.estimators.margin_tree import MarginTreeClassifier
 
@@ -16,6 +20,8 @@ from margintree.estimators.margin_tree import MarginTreeClassifier
 PART_FOR_NODE = 0.1
 # A stored value of a sparse row, and one of a dense row.
 BYTES_OF_SPARSE, BYTES_OF_DENSE = 12, 8
+# Rows that a worker reads at a time.
+BYTES_OF_BLOCK = 2**25
 
 
 @contextmanager
@@ -32,26 +38,48 @@ def bounded(memory: str, n_jobs: int | None) -> Iterator["BoundedMemory"]:
         raise typer.BadParameter(f"--memory must be a size such as 2GB or 500MB. Got {memory!r}.") from error
     n_workers = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
     options = {"threads_per_worker": 1, "memory_limit": n_bytes // n_workers, "dashboard_address": None}
-    with LocalCluster(n_workers=n_workers, **options) as cluster, Client(cluster) as client:
-        yield BoundedMemory(client, n_bytes // n_workers)
+    with (
+        TemporaryDirectory(prefix="margintree-") as directory,
+        LocalCluster(n_workers=n_workers, **options) as cluster,
+        Client(cluster) as client,
+    ):
+        yield BoundedMemory(client, n_bytes // n_workers, Path(directory))
+
+
+def load_block(path: Path, first: int, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
+    """Return rows of a file of numbers, from the given one on."""
+    return np.fromfile(path, count=shape[0] * shape[1], offset=BYTES_OF_DENSE * first * shape[1]).reshape(shape)
 
 
 class BoundedMemory:
     """Reads rows lazily, and fits them with as many rows per node as fit into a worker's memory."""
 
-    def __init__(self, client: Any, n_bytes: int) -> None:
-        self._client, self._n_bytes = client, n_bytes
-        self._bytes_per_row = 1.0
+    def __init__(self, client: Any, n_bytes: int, directory: Path) -> None:
+        self._client, self._n_bytes, self._directory = client, n_bytes, directory
+        self._bytes_per_row: float = 1.0
 
     def read(self, path: Path, how: RowFormat) -> Rows:
         """Return the rows of a file, without loading them into memory."""
-        kind = how.kind(path)
-        if kind == "csv":
-            raise RowFileError(
-                f"--memory reads svmlight and Parquet files in pieces, and {path} is read as CSV. Convert it "
-                "to Parquet."
-            )
-        return self._svmlight(path, how) if kind == "svmlight" else self._parquet(path, how)
+        read = {"csv": self._csv, "svmlight": self._svmlight, "parquet": self._parquet}
+        return read[how.kind(path)](path, how)
+
+    def _csv(self, path: Path, how: RowFormat) -> Rows:
+        """Convert the file to one of numbers, line by line, which workers can read in pieces."""
+        import dask.array as da
+        from dask import delayed
+
+        values_path = self._directory / "values"
+        rows = read_rows(path, replace(how, values_path=values_path))
+        n_rows, n_features = rows.X.shape
+        self._bytes_per_row = row_bytes = n_features * BYTES_OF_DENSE
+        # A header row whose only name is that of the labels has numbers, too.
+        skipped = values_path.stat().st_size // row_bytes - n_rows
+        height = max(1, BYTES_OF_BLOCK // row_bytes)
+        labels, load, blocks = da.from_array(rows.labels, chunks=height), delayed(load_block), []
+        for first, length in zip(range(skipped, skipped + n_rows, height), labels.chunks[0], strict=True):
+            shape = (length, n_features)
+            blocks.append(da.from_delayed(load(values_path, first, shape), shape, np.float64))
+        return replace(rows, X=da.concatenate(blocks), labels=labels)
 
     def _svmlight(self, path: Path, how: RowFormat) -> Rows:
         from margintree.dask.svmlight import SvmlightFacts, in_blocks, pieces_of

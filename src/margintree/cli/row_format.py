@@ -119,12 +119,15 @@ class RowFormat:
         Whether svmlight column indices start at 1. None is as in the fit; in a fit, whether there is no column 0.
     fitted : FittedFormat or None
         Format of the file that the model was fitted on, if there is a model that stores it.
+    values_path : Path or None
+        Where to write the numbers of a CSV file as float64, instead of keeping them in memory; X is mapped from there.
     """
 
     name: str = "auto"
     label: str | None = None
     one_based: bool | None = None
     fitted: FittedFormat | None = None
+    values_path: Path | None = None
 
     def kind(self, path: Path) -> str:
         """Return the kind of the file."""
