@@ -1,17 +1,19 @@
-"""Fits on a Dask cluster of two processes against two threads: time, bytes sent, memory, accuracy.
+"""Fits on a Dask cluster of two processes against two threads: time, bytes over the wire, memory, accuracy.
 
     python benchmarks/dask_cluster.py [--only CASE] [--classes N] [--rows-per-class N]
 
-``speed`` fits wordnet_hypernyms and 500,000 generated rows of 5,000 classes (see ``hierarchy``) with two threads and on
-two workers of one thread each, which have fitted before, and compares the models. ``memory`` fits 2 million
-generated rows of 10,000 classes on two workers of 2 GB each with ``max_rows_per_node``, and a quarter of the rows in
-memory. Cases are kept in results/dask_cluster.json; one that runs anew takes the place of what was kept.
+``wordnet_hypernyms`` and ``generated`` (500,000 rows of 5,000 classes, see ``hierarchy``) fit with two threads and on
+two workers of one thread each, which have fitted before, and compare the models. ``stages`` measures the steps of a fit
+of the generated rows. ``memory`` fits 2 million generated rows of 10,000 classes on two workers of 2 GB each with
+``max_rows_per_node``, and a quarter of the rows in memory. ``sampling`` fits three sets with several values of
+``max_rows_per_node``. Cases are kept in results/dask_cluster.json; one that runs anew takes the place of what was kept.
 """
 
 import argparse
 import json
 import os
 import time
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -34,6 +36,9 @@ KEPT = RESULTS / "dask_cluster.json"
 ROWS_PER_BLOCK = 50_000
 MEGABYTE = 2**20
 MEMORY_LIMIT, MAX_ROWS_PER_NODE = "2GB", 100_000
+CASES = ("wordnet_hypernyms", "generated", "stages", "memory", "sampling")
+# Bounds of ``sampling``, as parts of the rows.
+PARTS = (1 / 2, 1 / 5, 1 / 20)
 
 
 def load_block(path: str) -> sp.csr_array:
@@ -56,10 +61,21 @@ def same_model(one: MarginTreeClassifier, other: MarginTreeClassifier) -> bool:
     return as_contents(one)[1] == as_contents(other)[1]
 
 
+def loopback_bytes() -> int:
+    """Return what all processes of this machine have sent to each other over TCP so far, as Linux counts it."""
+    lines = Path("/proc/net/dev").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.strip().startswith("lo:"))
+
+
 def timed(fit: Any) -> tuple[Any, float]:
     began = time.perf_counter()
     model = fit()
     return model, time.perf_counter() - began
+
+
+def cpu_seconds(client: Client | None = None) -> float:
+    """Return the CPU time of this process and of the workers so far, which other programs on the machine hardly change."""
+    return time.process_time() + (0.0 if client is None else sum(client.run(time.process_time).values()))
 
 
 def generated(n_classes: int, rows_per_class: int) -> tuple[Any, ...]:
@@ -70,20 +86,21 @@ def generated(n_classes: int, rows_per_class: int) -> tuple[Any, ...]:
 
 
 class Stages:
-    """Listens to a fit: seconds during which tasks of a kind are under way, and the bytes of their results."""
+    """Listens to a fit: seconds during which tasks of a kind are under way, and the size of their results."""
 
     def __init__(self) -> None:
         self.seconds: dict[str, float] = {}
-        self.sent: dict[str, float] = {}
+        self.results: dict[str, float] = {}
 
     def __enter__(self) -> "Stages":
         self._next_done = Batch.next_done
 
         def next_done(batch: Batch) -> Any:
-            began, before = time.perf_counter(), batch._cluster.n_bytes
+            files = batch._cluster.files
+            began, before = time.perf_counter(), files.n_bytes
             result = self._next_done(batch)
             self.seconds[batch.name] = self.seconds.get(batch.name, 0.0) + time.perf_counter() - began
-            self.sent[batch.name] = self.sent.get(batch.name, 0.0) + (batch._cluster.n_bytes - before) / MEGABYTE
+            self.results[batch.name] = self.results.get(batch.name, 0.0) + (files.n_bytes - before) / MEGABYTE
             return result
 
         Batch.next_done = next_done  # type: ignore[method-assign]
@@ -103,17 +120,23 @@ def speed(name: str, rows: tuple[Any, ...], client: Client) -> dict[str, Any]:
         if name == "wordnet_hypernyms":
             DaskMarginTreeClassifier(client=client).fit(*lazy)
             MarginTreeClassifier(n_jobs=2).fit(X, y)
+        cpu, before = -cpu_seconds(client), loopback_bytes()
         far, seconds = timed(lambda: DaskMarginTreeClassifier(client=client).fit(*lazy))
+        over_the_wire, cpu = loopback_bytes() - before, cpu + cpu_seconds(client)
+    cpu_of_threads = -cpu_seconds()
     near, of_threads = timed(lambda: MarginTreeClassifier(n_jobs=2).fit(X, y))
+    cpu_of_threads += cpu_seconds()
     traffic = far.fit_traffic_
     return {
         "rows": len(y),
         "classes": len(near.classes_),
         "threads_s": of_threads,
         "dask_s": seconds,
+        "cpu_ratio": cpu / cpu_of_threads,
         "same": same_model(far.to_local(), near),
         "rows_mb": traffic.n_bytes_of_rows / MEGABYTE,
-        "sent_mb": traffic.n_bytes_sent / MEGABYTE,
+        "wire_mb": over_the_wire / MEGABYTE,
+        "tasks_mb": traffic.n_bytes_sent / MEGABYTE,
         "written_mb": traffic.n_bytes_written / MEGABYTE,
         "accuracy": float(near.score(X_test, y_test)),
         "commit": commit(),
@@ -131,7 +154,7 @@ def stages(rows: tuple[Any, ...], client: Client) -> dict[str, Any]:
         "classes": len(model.classes_),
         "dask_s": seconds,
         "stages_s": heard.seconds,
-        "stages_mb": heard.sent,
+        "stages_mb": heard.results,
         "model_mb": sum(array.nbytes for array in as_contents(model.to_local())[0].values()) / MEGABYTE,
         "commit": commit(),
     }
@@ -154,7 +177,9 @@ def memory(n_classes: int, rows_per_class: int) -> dict[str, Any]:
         lazy = on_disk(X, y, directory)
         pids = set(client.nthreads())
         model = DaskMarginTreeClassifier(max_rows_per_node=MAX_ROWS_PER_NODE, client=client)
+        before = loopback_bytes()
         model, seconds = timed(lambda: model.fit(*lazy))
+        over_the_wire = loopback_bytes() - before
         peaks = client.run(peak_of_process)
         assert set(client.nthreads()) == pids, "a worker was ended for its memory"
         traffic = model.fit_traffic_
@@ -166,7 +191,7 @@ def memory(n_classes: int, rows_per_class: int) -> dict[str, Any]:
         "worker_mb": max(peaks.values()) / MEGABYTE,
         "client_mb": peak_of_process() / MEGABYTE,
         "rows_mb": traffic.n_bytes_of_rows / MEGABYTE,
-        "sent_mb": traffic.n_bytes_sent / MEGABYTE,
+        "wire_mb": over_the_wire / MEGABYTE,
         "written_mb": traffic.n_bytes_written / MEGABYTE,
         "accuracy": float(model.to_local().score(X_test, y_test)),
         "accuracy_of_quarter": accuracy_of_quarter,
@@ -175,14 +200,40 @@ def memory(n_classes: int, rows_per_class: int) -> dict[str, Any]:
     }
 
 
+def sampling(client: Client) -> dict[str, Any]:
+    """Fit with bounds on the rows of a node; the first fit of each set has none."""
+    sets = {name: source_split(name) for name in ("wordnet_hypernyms", "letter")}
+    sets["generated"] = generated(1000, 50)
+    found = []
+    for name, (X, y, X_test, y_test) in sets.items():
+        rows, labels = da.from_array(X.toarray() if sp.issparse(X) else X, chunks=(5000, -1)), da.from_array(y, 5000)
+        if sp.issparse(X):
+            rows = rows.map_blocks(sp.csr_array)
+        for bound in (None, *(int(part * len(y)) for part in PARTS)):
+            model = DaskMarginTreeClassifier(max_rows_per_node=bound, client=client).fit(rows, labels).to_local()
+            found.append(
+                {
+                    "data": name,
+                    "rows": len(y),
+                    "classes": len(model.classes_),
+                    "bound": bound,
+                    "n_sampled": sum(record.n_rows >= (bound or np.inf) for record in model.node_records_),
+                    "accuracy": float(model.score(X_test, y_test)),
+                }
+            )
+            print(found[-1], flush=True)
+    return {"fits": found, "commit": commit()}
+
+
 def report(kept: dict[str, Any]) -> list[str]:
     lines = heading("Fits on a Dask cluster", arguments="")
     lines += [
         "Two workers of one thread each, on one machine, against `n_jobs=2`. Workers have fitted before. Rows are read "
-        "from files; sent are tasks and results between client and workers, written are files that workers map.",
+        "from files. Over the wire is what all processes of the machine sent over the loopback interface during the "
+        "fit, as Linux counts it; files are those through which client and workers share rows and results.",
         "",
     ]
-    speeds = {name: row for name, row in kept.items() if name not in ("memory", "stages")}
+    speeds = {name: kept[name] for name in CASES[:2] if name in kept}
     lines += table(
         [
             "data",
@@ -191,10 +242,11 @@ def report(kept: dict[str, Any]) -> list[str]:
             "2 threads, s",
             "Dask, s",
             "ratio",
+            "ratio of CPU times",
             "same model",
             "rows, MB",
-            "sent, MB",
-            "written, MB",
+            "over the wire, MB",
+            "files, MB",
         ],
         [
             [
@@ -204,8 +256,9 @@ def report(kept: dict[str, Any]) -> list[str]:
                 f"{row['threads_s']:.1f}",
                 f"{row['dask_s']:.1f}",
                 f"{row['dask_s'] / row['threads_s']:.2f}",
+                f"{row['cpu_ratio']:.2f}",
                 "yes" if row["same"] else "no",
-                *(f"{row[key]:.1f}" for key in ("rows_mb", "sent_mb", "written_mb")),
+                *(f"{row[key]:.1f}" for key in ("rows_mb", "wire_mb", "written_mb")),
             ]
             for name, row in speeds.items()
         ],
@@ -221,7 +274,7 @@ def report(kept: dict[str, Any]) -> list[str]:
             f"model has {row['model_mb']:.0f} MB.",
             "",
             *table(
-                ["tasks", "s", "sent, MB"],
+                ["tasks", "s", "results, MB"],
                 [
                     *([name, f"{s:.1f}", f"{row['stages_mb'][name]:.1f}"] for name, s in row["stages_s"].items()),
                     ["client", f"{in_client:.1f}", "—"],
@@ -244,8 +297,33 @@ def report(kept: dict[str, Any]) -> list[str]:
                     ["in memory, a quarter", f"{row['threads_s']:.0f}", "—", f"{row['accuracy_of_quarter']:.4f}"],
                 ],
             ),
-            f"The rows take {row['rows_mb']:.0f} MB, {row['sent_mb']:.0f} MB were sent, {row['written_mb']:.0f} MB "
-            f"written. The client, which also made the rows, took {row['client_mb']:.0f} MB.",
+            f"The rows take {row['rows_mb']:.0f} MB; {row['wire_mb']:.0f} MB went over the wire and "
+            f"{row['written_mb']:.0f} MB into files. The client, which also made the rows, took "
+            f"{row['client_mb']:.0f} MB.",
+            "",
+        ]
+    if "sampling" in kept:
+        lines += [
+            "## Accuracy with samples in large nodes",
+            "",
+            "Accuracy on test rows with `max_rows_per_node`, as a number and as a part of the training rows, and the "
+            "number of nodes that learned from a sample. A sample has at least eight rows of each class.",
+            "",
+            *table(
+                ["data", "rows", "classes", "max_rows_per_node", "part", "sampled nodes", "accuracy"],
+                [
+                    [
+                        row["data"],
+                        row["rows"],
+                        row["classes"],
+                        row["bound"] or "None",
+                        f"{row['bound'] / row['rows']:.2f}" if row["bound"] else "1",
+                        row["n_sampled"],
+                        f"{row['accuracy']:.4f}",
+                    ]
+                    for row in kept["sampling"]["fits"]
+                ],
+            ),
         ]
     commits = ", ".join(f"{name} {row['commit']}" for name, row in kept.items())
     return [*lines, "", f"Commits: {commits}."]
@@ -253,23 +331,27 @@ def report(kept: dict[str, Any]) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=["wordnet_hypernyms", "generated", "stages", "memory"])
+    parser.add_argument("--only", choices=CASES)
     parser.add_argument("--classes", type=int)
     parser.add_argument("--rows-per-class", type=int)
     given = parser.parse_args()
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
-    cases = [given.only] if given.only else ["wordnet_hypernyms", "generated", "stages", "memory"]
-    for case in cases:
+    for case in [given.only] if given.only else CASES:
         if case == "memory":
             kept[case] = memory(given.classes or 10_000, given.rows_per_class or 200)
         else:
-            is_generated = case != "wordnet_hypernyms"
-            rows = generated(given.classes or 5000, given.rows_per_class or 100) if is_generated else source_split(case)
+            cores = os.sched_getaffinity(0)
+            os.sched_setaffinity(0, {min(cores)} if case == "stages" else cores)
             options = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
-            if case == "stages":
-                os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
             with LocalCluster(**options) as cluster, Client(cluster) as client:
-                kept[case] = stages(rows, client) if case == "stages" else speed(case, rows, client)
+                if case == "sampling":
+                    kept[case] = sampling(client)
+                elif case == "wordnet_hypernyms":
+                    kept[case] = speed(case, source_split(case), client)
+                else:
+                    rows = generated(given.classes or 5000, given.rows_per_class or 100)
+                    kept[case] = (stages if case == "stages" else partial(speed, case))(rows, client)
+            os.sched_setaffinity(0, cores)
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
         print(case, kept[case], flush=True)
     write("dask_cluster", report(kept))
