@@ -163,13 +163,9 @@ class ArrayFiles:
         _Pickler(stream, self).dump(thing)
         return stream.getvalue()
 
-    def result_path(self, key: str) -> str:
-        """Return where a worker writes the result of a task."""
-        return str(self.path / key)
-
-    def take_result(self, key: str) -> Any:
-        """Return the result of a task and remove its file."""
-        path = Path(self.result_path(key))
+    def take_result(self, name: str) -> Any:
+        """Return what a worker wrote to a file, and remove that."""
+        path = self.path / name
         with path.open("rb") as stream:
             result = pickle.load(stream)
             self.n_bytes += stream.tell()

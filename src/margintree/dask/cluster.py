@@ -148,14 +148,14 @@ class Batch:
         key = f"{self._key}-{self._n_submitted}"
         if cluster.client.status not in ("running", "connecting"):
             raise cluster.lost()
-        call = (call_pickled, cluster.files.result_path(key), function, sent)
+        call = (call_pickled, str(cluster.files.path / key), function, sent)
         self._watch(tag, cluster.client.submit(*call, key=key, priority=priority, pure=True))
 
     def submit_lazy(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
         """Submit a task for each tuple of arguments; lazy arguments are computed on the workers."""
         store, keys = delayed(call_and_store, pure=False), [f"{self._key}-{number}" for number in range(len(calls))]
         tasks = [
-            store(self._cluster.files.result_path(key), function, *arguments, dask_key_name=key)
+            store(str(self._cluster.files.path / key), function, *arguments, dask_key_name=key)
             for key, arguments in zip(keys, calls, strict=True)
         ]
         for number, future in enumerate(self._cluster.client.compute(tasks)):

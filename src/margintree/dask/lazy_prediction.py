@@ -23,36 +23,27 @@ from margintree.model_file.files import load_model, save_model
 
 # Number of models that a process caches.
 KEPT_MODELS = 2
+# How a pickle begins; a model file begins with the length of its header, which leaves 56 when divided by 64.
+PICKLE = b"\x80"
 
 
-class ModelContent:
-    """The bytes of a model file, or of a pickle if the model contains code."""
-
-    def __init__(self, model: MarginTreeClassifier) -> None:
-        with tempfile.TemporaryDirectory() as directory:
-            path = Path(directory) / "model"
-            try:
-                save_model(model, path)
-                self.content, self.is_file = path.read_bytes(), True
-            except ModelFileError:
-                self.content, self.is_file = cloudpickle.dumps(model), False
-        self.digest = hashlib.sha256(self.content).hexdigest()
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ModelContent) and other.digest == self.digest
-
-    def __dask_tokenize__(self) -> str:
-        return self.digest
+def content_of(model: MarginTreeClassifier) -> bytes:
+    """Return the bytes of a model file, or of a pickle if the model contains code."""
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "model"
+        try:
+            save_model(model, path)
+        except ModelFileError:
+            path.write_bytes(cloudpickle.dumps(model))
+        return path.read_bytes()
 
 
 @lru_cache(KEPT_MODELS)
-def opened(content: ModelContent) -> MarginTreeClassifier:
-    """Return the model, whose arrays are in a file that this process has mapped."""
-    if not content.is_file:
-        model: MarginTreeClassifier = cloudpickle.loads(content.content)
+def opened(content: bytes) -> MarginTreeClassifier:
+    """Return the model; the arrays of a model file are mapped."""
+    model: MarginTreeClassifier
+    if content.startswith(PICKLE):
+        model = cloudpickle.loads(content)
         return model
     try:
         directory = get_worker().local_directory
@@ -61,12 +52,12 @@ def opened(content: ModelContent) -> MarginTreeClassifier:
     # The content of the file stays available until it is unmapped.
     with tempfile.TemporaryDirectory(prefix="margintree-model-", dir=directory) as own:
         path = Path(own) / "model"
-        path.write_bytes(content.content)
+        path.write_bytes(content)
         model = load_model(path)
     return model
 
 
-def predict_block(content: ModelContent, method: str, rows: Any, options: dict[str, Any]) -> Any:
+def predict_block(content: bytes, method: str, rows: Any, options: dict[str, Any]) -> Any:
     """Call a method of the model for a block of rows, which may have none; runs on a worker."""
     model = opened(content)
     if rows.shape[0]:
@@ -83,9 +74,10 @@ def lazily(model: MarginTreeClassifier, method: str, X: Any, **options: Any) -> 
     """Return the lazy results of a method of the model for the rows of a Dask collection, one array each."""
     blocks = blocks_of(X, "X")
     lengths = X.chunks[0] if hasattr(X, "chunks") else [np.nan] * len(blocks)
-    content = delayed(ModelContent(model), pure=True, traverse=False)
+    content = content_of(model)
+    task = delayed(content, name=f"margintree-model-{hashlib.sha256(content).hexdigest()}", traverse=False)
     call = delayed(predict_block, pure=True)
-    found = [call(content, method, block, options) for block in blocks]
+    found = [call(task, method, block, options) for block in blocks]
     n_classes, of_classes = len(model.classes_), model.classes_.dtype
 
     def joined(parts: list[Any], width: int | None, dtype: Any) -> da.Array:
