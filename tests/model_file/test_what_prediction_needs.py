@@ -46,6 +46,16 @@ def test_a_walk_that_ranks_needs_what_ranks(tmp_path):
         load_model(path)
 
 
+def test_a_file_without_sigmoids_offers_no_probabilities_whatever_its_parameters_say(tmp_path):
+    def claim_calibration(description, arrays):
+        description["parameters"]["calibration_folds"] = "auto"
+
+    model = MarginTreeClassifier(walk="greedy", calibration_folds=0, random_state=0)
+    loaded = load_model(changed_file(tmp_path, model, claim_calibration))
+    for name in ("predict_proba", "predict_top_k", "decision_function"):
+        assert not hasattr(loaded, name)
+
+
 @pytest.mark.parametrize(
     "model",
     [FilterTreeClassifier(random_state=0), ConditionalProbabilityTreeClassifier(node="svm", random_state=0)],

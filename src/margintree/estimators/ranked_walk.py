@@ -11,7 +11,8 @@ from margintree.prediction.ranker import Ranker, checked_k
 
 
 def _is_calibrated(estimator: "RankedWalker") -> bool:
-    if estimator.calibration_folds == 0:
+    # Parameters may be set after a fit, and those in a file may be anything.
+    if estimator.calibration_folds == 0 or (hasattr(estimator, "_model") and estimator._ranker is None):
         raise AttributeError(
             "predict_proba, predict_top_k and decision_function need calibrated sigmoids, which calibration_folds=0 "
             "skips. Set calibration_folds='auto' and fit again."
