@@ -131,6 +131,7 @@ def test_a_file_that_is_no_results_file_is_refused_and_left_alone(tmp_path, tiny
     ("line", "problem"),
     [
         ("[1, 2]", "is not a result: TypeError"),
+        pytest.param("[" * 100_000, "is not a result: RecursionError", id="nested deeply"),
         ("{}", r"is not a result: KeyError\('kind'\)"),
         ('{"kind": ["a"]}', "is not a result: TypeError"),
         ('{"kind": "other"}', r"is not a result: KeyError\('key'\)"),

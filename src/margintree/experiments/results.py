@@ -189,7 +189,7 @@ def _whole_lines(path: Path) -> tuple[list[Row], int]:
             fields = FIELDS.get(kinds[row.get("status")], JOB)
             wrong = [name for name, kind in fields.items() if not _is_of(row[name], kind)]
             wrong += ["tree"] if not isinstance(row.get("tree", ""), str) else []
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
             raise ResultsError(f"Line {number} of {path} is not a result: {error!r}. Delete it or the file.") from error
         if wrong:
             raise ResultsError(f"Line {number} of {path} has an invalid {wrong[0]!r}. Delete it, or the file.")
