@@ -43,7 +43,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = 
     Parameters
     ----------
     estimator : a fitted MarginTreeClassifier, LabelTreeClassifier or FilterTreeClassifier
-        With the linear or the rbf kernel.
+        With the linear or the rbf kernel. Also a ConditionalProbabilityTreeClassifier with ``node="svm"``.
     path : str or path-like
         The file is written completely or not at all.
     walk : {"greedy", "all"} or None, default=None
