@@ -22,7 +22,7 @@ import numpy as np
 from data_sets import drawn_images, in_one, prepared
 from joblib import Parallel, delayed
 from peer_process import keep, read_kept
-from report import RESULTS, commit, heading, table, write
+from report import DEVIATION, RESULTS, commit, heading, mean_and_deviation, table, write
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold, StratifiedShuffleSplit
 
@@ -124,7 +124,7 @@ def measured(method: str, kernel: str, data: list[Any], workers: Parallel) -> di
     accuracies, evaluations = np.array(scores).T
     parameters = f"C={setting.C:g}" + (f", eta={setting.eta:g}" if kernel == "rbf" else "")
     return {
-        "accuracy": f"{accuracies.mean():.2f} ± {accuracies.std():.2f}",
+        "accuracy": mean_and_deviation(accuracies.tolist()),
         "evaluations": f"{evaluations.mean():.1f}",
         "tuned to": f"{parameters}, balance={setting.balance:g}",
         "by balance": [f"{a:.2f}" for a in by_balance],
@@ -148,7 +148,7 @@ def written(kept: dict[str, Any]) -> None:
         rows.append([*row, *paper])
     dates, commits = (sorted({row[what] for row in kept.values()}) for what in ("date", "commit"))
     lines = heading("Mean per-class accuracy in %, 3 splits, tuned")
-    lines += [f"Measured from {dates[0]} to {dates[-1]} with the code of {', '.join(commits)}.", ""]
+    lines += [f"Measured from {dates[0]} to {dates[-1]} with the code of {', '.join(commits)}. {DEVIATION}", ""]
     lines += table([*header, "paper: MSM", "paper: 1vsR"], rows)
     lines += ["## Cross-validated accuracy of the margin tree by balance, C and eta as tuned at 0.1", ""]
     write("accuracy", [*lines, *table(["set", "kernel", "method", *map(str, BALANCES)], balances)])

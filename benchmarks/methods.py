@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from accuracy import FOLDS, splits
 from joblib import Parallel, delayed
-from report import RESULTS, heading, table, write
+from report import DEVIATION, RESULTS, heading, mean_and_deviation, table, write
 from sklearn.metrics import balanced_accuracy_score
 from sklearn.model_selection import StratifiedKFold
 
@@ -30,6 +30,7 @@ from margintree import (
     OneVsRestSVC,
     OutputCodeSVC,
 )
+from margintree.experiments import paper
 
 SETS = ["svmguide4", "vowel", "segment", "satimage", "usps"]
 METHODS: dict[str, tuple[type, dict[str, Any]]] = {
@@ -52,20 +53,6 @@ CACHE = RESULTS / "methods.unfinished.jsonl"
 COSTS = [0.1, 1.0, 10.0, 100.0, 1000.0]
 ETAS = [0.01, 0.1, 1.0]
 LINEAR_ONLY = {"J-BWG", "Crammer-Singer", "Weston-Watkins"}
-PAPER_METHODS = ("MSM", "I-BWG", "J-BWG", "FT", "CPT", "1vs1", "1vsR")
-# Table 2 of the paper.
-PAPER = {
-    ("svmguide4", "rbf"): (77.51, 72.77, None, 60.70, 72.41, 80.45, 77.13),
-    ("vowel", "rbf"): (91.42, 70.89, None, 70.76, 76.58, 87.98, 83.67),
-    ("segment", "rbf"): (92.57, 89.56, None, 89.20, 90.48, 92.31, 91.29),
-    ("satimage", "rbf"): (87.45, 72.29, None, 60.07, 69.64, 61.75, 81.99),
-    ("usps", "rbf"): (94.31, 69.98, None, 78.94, 84.03, 87.99, 90.29),
-    ("svmguide4", "linear"): (70.84, 65.17, 86.67, 68.82, 53.01, 81.71, 70.83),
-    ("vowel", "linear"): (57.74, 35.81, 50.55, 30.18, 42.52, 67.86, 38.31),
-    ("segment", "linear"): (93.22, 69.04, 83.18, 74.31, 84.25, 92.14, 92.13),
-    ("satimage", "linear"): (78.81, 68.22, 70.34, 63.90, 68.32, 77.78, 75.42),
-    ("usps", "linear"): (84.30, 78.21, 78.75, 57.08, 85.95, 93.87, 91.61),
-}
 
 
 @dataclass(frozen=True)
@@ -112,7 +99,7 @@ def measured(method: str, kernel: str, name: str, workers: Callable[..., Any]) -
     chosen = f"{setting.C:g}" + (f" / {setting.eta:g}" if kernel == "rbf" else "")
     row = {
         "key": key,
-        "accuracy": f"{values.mean():.2f} ± {values.std():.2f}",
+        "accuracy": mean_and_deviation(values.tolist()),
         "evaluations": f"{asked.mean():.1f}",
         "parameters": chosen,
     }
@@ -120,6 +107,12 @@ def measured(method: str, kernel: str, name: str, workers: Callable[..., Any]) -
         file.write(json.dumps(row, ensure_ascii=False) + "\n")
     print(*row.values(), sep=" | ", flush=True)
     return row
+
+
+def in_the_paper(method: str, name: str, kernel: str) -> str:
+    """Return the accuracy of Table 2, or a dash where it has none; nothing for methods that it lacks."""
+    found = paper.accuracy(method, name, kernel)
+    return f"{found[0]:.2f}" if found else "—" if method in paper.PAPER_METHODS else ""
 
 
 def main() -> None:
@@ -133,13 +126,13 @@ def main() -> None:
                 nothing if kernel == "rbf" and method in LINEAR_ONLY else measured(method, kernel, name, workers)
                 for method in METHODS
             ]
-            paper = dict(zip(PAPER_METHODS, PAPER[name, kernel], strict=True))
-            theirs = [f"{paper[m]:.2f}" if paper.get(m) else "—" if m in paper else "" for m in METHODS]
+            theirs = [in_the_paper(method, name, kernel) for method in METHODS]
             accuracies += [[*label, *(row["accuracy"] for row in rows)], ["", "paper", *theirs]]
             evaluations.append([*label, *(row["evaluations"] for row in rows)])
             parameters.append([*label, *(row["parameters"] for row in rows)])
     header = ["set", "kernel", *METHODS]
-    lines = [*heading("Every method: mean per-class accuracy in %, 3 splits, tuned"), *table(header, accuracies)]
+    lines = [*heading("Every method: mean per-class accuracy in %, 3 splits, tuned"), DEVIATION, ""]
+    lines += table(header, accuracies)
     lines += ["## Decision functions evaluated per prediction", "", *table(header, evaluations)]
     lines += ["## C (and eta) that were chosen", "", *table(header, parameters)]
     write("methods", lines)

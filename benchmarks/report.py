@@ -3,6 +3,7 @@
 import os
 import platform
 import shutil
+import statistics
 import subprocess
 import sys
 from collections.abc import Iterable, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+DEVIATION = "The figure after ± is the sample standard deviation over the splits."
 
 
 def heading(title: str, arguments: str | None = None) -> list[str]:
@@ -39,6 +41,10 @@ def commit() -> str:
     command = ["git", "-C", str(Path(__file__).parent), "describe", "--always"]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.stdout.strip() if done.returncode == 0 else "an unknown commit"
+
+
+def mean_and_deviation(values: Sequence[float]) -> str:
+    return f"{statistics.fmean(values):.2f} ± {statistics.stdev(values):.2f}"
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
