@@ -31,7 +31,7 @@ SECTIONS = {
     "Other readings of the paper": ("readings",),
     "Data and parameters": ("table1", "parameters", "failures"),
 }
-NOTE = "Mean and standard deviation over the splits"
+NOTE = "Mean and sample standard deviation over the splits"
 
 
 class Report:

@@ -1,6 +1,6 @@
 """Summary of a results file by method and setting: means over the splits, times, trees."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from statistics import fmean, stdev
 from typing import Any
 
@@ -11,7 +11,7 @@ from margintree.datasets import DATA_SETS
 from margintree.experiments.job import CURVE, PICTURES, SPLIT, TIME
 from margintree.experiments.methods import METHODS, PAPER, USERS
 from margintree.experiments.paper import SETTINGS
-from margintree.experiments.readings import READINGS
+from margintree.experiments.readings import READINGS, Reading
 from margintree.experiments.results import Results, Row
 
 Setting = tuple[str, str]
@@ -76,6 +76,15 @@ class Summary:
     def settings_with(self, methods: Collection[str]) -> list[Setting]:
         """Return the settings in which all of some methods have results."""
         return [s for s in self.settings if len(self.row(s, methods)) == len(methods)]
+
+    def readings(self) -> Iterator[tuple[Reading, str, CellSummary | None, CellSummary]]:
+        """Yield each reading with a method of the paper, its cell in the comparison, and its cell in the reading."""
+        for reading in READINGS.values():
+            for name in reading.methods:
+                if found := self.cells.get((name, (reading.name, reading.kernel))):
+                    usual = name if METHODS[name].comparison == PAPER else "MSM (paper)"
+                    cell = self.cells.get((usual, (reading.data_set, reading.kernel)))
+                    yield reading, METHODS[name].paper_name or "", cell, found
 
     def means(self, method: str, settings: Iterable[Setting]) -> list[float]:
         """Return a method's accuracy in some settings."""
