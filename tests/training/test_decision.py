@@ -11,6 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.metrics import log_loss
 
 from margintree import MarginTreeClassifier, OneVsOneSVC, OneVsRestSVC
+from margintree.estimators import margin_tree
 from margintree.prediction.decider import Decider
 from margintree.prediction.ranker import path_candidates
 from margintree.solvers.kernel_function import KernelFunction
@@ -213,6 +214,23 @@ def test_numbers_of_finalists_share_the_machines_of_a_kernel(monkeypatch):
     found = MarginTreeClassifier("rbf", random_state=0).fit(X, y).candidates_
     assert [record.n_finalists for record in found] == [4, 10]
     assert trained == [45]
+
+
+@pytest.mark.parametrize(("options", "n_grown"), [({}, 6), ({"tree": [[0, 1], [2, [3, 4]]]}, 1), ({"n_trees": 2}, 2)])
+def test_few_validation_rows_are_new_to_the_structure_of_the_tree(monkeypatch, options, n_grown):
+    sizes, (X, y) = [], blobs(n_classes=5)
+    grow = margin_tree.grow
+    monkeypatch.setattr(margin_tree, "grow", lambda rows, *a, **k: sizes.append(rows.n_rows) or grow(rows, *a, **k))
+    MarginTreeClassifier(random_state=0, **options).fit(X, y)
+    assert len(sizes) == n_grown
+    assert sizes[0] == len(X)
+    if n_grown == 6:
+        # Each row is left out once.
+        assert sum(sizes[1:]) == 4 * len(X)
+    monkeypatch.setattr(defaults, "VALIDATION_ROWS", len(X) - 1)
+    sizes.clear()
+    MarginTreeClassifier(random_state=0, **options).fit(X, y)
+    assert len(sizes) == min(n_grown, 2 if "n_trees" in options else 1)
 
 
 def training_set_of(n_classes, kernel="linear", make=np.asarray):

@@ -35,7 +35,7 @@ from margintree.splits.given_tree import GivenTreeSplit
 from margintree.structures.given_tree import GivenTree, class_tree_of
 from margintree.structures.grow import GrownTree, NodeSettings, grow
 from margintree.structures.half_rows import half_of_the_rows
-from margintree.training.decision import decide
+from margintree.training.decision import Regrow, decide
 from margintree.training.defaults import Wanted
 from margintree.training.held_out import Grown
 from margintree.training.machines import Trainer, as_kept, train_each
@@ -260,7 +260,9 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             keep = partial(as_kept, training_set=training_set, prune=self.prune)
             grown = self._grow(training_set, split, seed, data, on_node=self._progress.node_done, keep=keep)
             trainer = Trainer(training_set, self.tol, self.max_iter, SOLVER_SEED)
-            self._store([grown, *self._more_trees(trainer, data, seed)], trainer, data)
+            is_one_learned = self.tree is None and self.n_trees == 1
+            regrow = (lambda rows: self._grow(rows, split, seed, data).tree) if is_one_learned else None
+            self._store([grown, *self._more_trees(trainer, data, seed)], trainer, data, regrow)
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         self.node_records_, self.n_iter_ = grown.records, max(record.n_iter for record in grown.records)
         return self
@@ -354,7 +356,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             self._progress.step_done(f"tree {number + 1}/{self.n_trees}", 0.0)
         return trees
 
-    def _store(self, grown: list[GrownTree], trainer: Trainer, data: TrainingData) -> None:
+    def _store(self, grown: list[GrownTree], trainer: Trainer, data: TrainingData, regrow: Regrow) -> None:
         """Calibrate, choose a decider, and prepare everything for prediction."""
         trees = [one.tree for one in grown]
         machines: Grown = [(one.tree, list(one.classifiers)) for one in grown]
@@ -369,7 +371,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         decision = ranker = None
         if self.calibration_folds != 0:
             wanted, done = self._wanted(), self._progress.step_done
-            decision = apart(lambda: decide(trainer, machines, wanted, self._n_threads(), done))
+            decision = apart(lambda: decide(trainer, machines, wanted, self._n_threads(), done, regrow))
             self._warn_of_open_gaps([decision.open_gap], "deciders")
         if function is not None:
             deciding = decision.machines if decision else []

@@ -2,7 +2,8 @@
 
 Validation rows must be new to all machines that are evaluated on them. Machines that learn from lists of finalists need
 more: if a validation row is in the training set of the machines that make the lists, the rows that resemble it are
-listed with its class and become negatives of its machine, which then looks worse than it is.
+listed with its class and become negatives of its machine, which then looks worse than it is. The structure of the tree
+is learned from all rows, which makes paths look better than they are; where rows are few, a tree is grown without them.
 """
 
 import itertools
@@ -14,13 +15,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from margintree.class_tree import ClassTree
 from margintree.prediction.decider import Decider, pairs_by_class
 from margintree.prediction.linear_tree import Sigmoids
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import KernelClassifier, NodeClassifier
 from margintree.solvers.row_keys import row_keys
 from margintree.solvers.solution import Array
-from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet
+from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet, TrainingSet
 from margintree.training import defaults
 from margintree.training.defaults import Candidate, Wanted
 from margintree.training.folds import deal
@@ -32,6 +34,7 @@ from margintree.training.softmax_machines import RowLists, SoftmaxTrainer
 from margintree.training.validation import Asked, Result, result_of, weighed_decider
 
 Index = npt.NDArray[np.int64]
+Regrow = Callable[[TrainingSet], ClassTree] | None
 
 
 @dataclass(frozen=True)
@@ -77,11 +80,13 @@ def decide(
     wanted: Wanted,
     n_threads: int,
     on_step: Callable[[str, float], None] = lambda description, done: None,
+    regrow: Regrow = None,
 ) -> Decision:
     """Calibrate the trees, try the candidates, and train the decider that is chosen on all rows.
 
     ``grown`` has the trees, with their machines if these have leave-one-out values. ``on_step`` is called with a
-    description of each step and the fraction of the work done.
+    description of each step and the fraction of the work done. ``regrow`` grows the tree from other
+    rows.
     """
     training_set, function = trainer.training_set, trainer.training_set.function
     tried, trees = defaults.candidates(wanted, training_set), [tree for tree, _ in grown]
@@ -119,7 +124,15 @@ def decide(
         can_tell = everything.counted > 0.0
         masks = [can_tell & (rows.fold == fold) for fold in range(n_folds)] if is_choice(tried) else []
         masks = enough_of(masks, defaults.VALIDATION_ROWS)
-        rounds = [Round(of_folds, everything, mask, wanted, n_threads) for mask in masks if mask.any()]
+        masks = [mask for mask in masks if mask.any()]
+        is_small = folds.n_units <= defaults.VALIDATION_ROWS
+        new = [
+            hold_out(of_folds, rows, [regrow(rows.without(mask))], mask, wanted.prune, n_threads)
+            if regrow is not None and is_small
+            else everything
+            for mask in masks
+        ]
+        rounds = [Round(of_folds, one, mask, wanted, n_threads) for one, mask in zip(new, masks, strict=True)]
     results: dict[Candidate, Result] = {}
     for number, candidate in enumerate(tried, 1):
         if not is_hopeless(candidate, results):

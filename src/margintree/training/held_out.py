@@ -72,6 +72,13 @@ class Rows:
         """Whether rows are held out one at a time."""
         return isinstance(self.training_set, KernelTrainingSet) and self.training_set.leaves_one_out
 
+    def without(self, left_out: Mask) -> TrainingSet:
+        """Return the training set without some rows, except those of classes that would have none."""
+        classes, n_classes = self.classes, self.training_set.n_classes
+        is_left = np.bincount(classes[~left_out], minlength=n_classes) == 0
+        kept = np.flatnonzero(~left_out | is_left[classes])
+        return self.training_set.part(kept, np.searchsorted(kept, self.training_set.class_start))
+
     def take(self, rows: Index) -> Any:
         """Return rows as a model of held-out machines reads them."""
         return rows if self.leave_one_out else self.training_set.take(rows)
