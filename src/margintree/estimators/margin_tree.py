@@ -260,8 +260,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             keep = partial(as_kept, training_set=training_set, prune=self.prune)
             grown = self._grow(training_set, split, seed, data, on_node=self._progress.node_done, keep=keep)
             trainer = Trainer(training_set, self.tol, self.max_iter, SOLVER_SEED)
-            is_one_learned = self.tree is None and self.n_trees == 1
-            regrow = (lambda rows: self._grow(rows, split, seed, data).tree) if is_one_learned else None
+            regrow = (lambda rows: self._grow(rows, split, seed, data).tree) if self.n_trees == 1 else None
             self._store([grown, *self._more_trees(trainer, data, seed)], trainer, data, regrow)
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         self.node_records_, self.n_iter_ = grown.records, max(record.n_iter for record in grown.records)
