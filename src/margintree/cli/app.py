@@ -149,7 +149,7 @@ def show(
                 raise typer.BadParameter(f"{option} is for the page. Name its file with --html.")
         from margintree.cli.show import run_show
 
-        run_show(model, depth=depth, verify=verify, class_names=names.class_names)
+        run_show(model, depth=depth, names=names, verify=verify)
         return
     from margintree.cli.show import run_show_page
 

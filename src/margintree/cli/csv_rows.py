@@ -56,7 +56,8 @@ def read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | No
         return Rows(np.empty((0, 1)), None, FittedFormat("csv"))
     numbers = np.frombuffer(values) if how.values_path is None else np.memmap(how.values_path, np.float64, "r")
     X = numbers.reshape(n_rows, -1)
-    if place is not None and _names_the_labels(labels):
+    # The only label that is not a number is the name of the column.
+    if len(labels) > 1 and not is_number(labels[0]) and all(map(is_number, labels[1:])):
         X, labels, has_header = X[1:], labels[1:], True
     found = None if place is None else how.labels(path, labels, n_features)
     return Rows.of_table("csv", X, found, place, first if has_header else None)
@@ -93,7 +94,7 @@ def _short_lines(stream: IO[str], path: Path, so_far: Counter[str]) -> Iterator[
 def _is_header(path: Path, how: RowFormat, first: Sequence[str], place: int | None) -> bool:
     """Return whether the first line is a header row; refuse to guess if it has both names and numbers."""
     are_numbers = [is_number(cell) for j, cell in enumerate(first) if j != place]
-    if not any(are_numbers) or (place is not None and first[place] in how.label_names):
+    if not any(are_numbers) or (place is not None and first[place] == how.label_name):
         return True
     if not all(are_numbers):
         column, name = next((j, cell) for j, cell in enumerate(first, 1) if j - 1 != place and not is_number(cell))
@@ -103,11 +104,6 @@ def _is_header(path: Path, how: RowFormat, first: Sequence[str], place: int | No
             "a row, fill in or drop such values."
         )
     return False
-
-
-def _names_the_labels(labels: Sequence[str]) -> bool:
-    """Return whether the first cell is the name of the column: the only one that is not a number."""
-    return len(labels) > 1 and not is_number(labels[0]) and all(is_number(label) for label in labels[1:])
 
 
 def _numbers(

@@ -1,13 +1,12 @@
 """``margintree explain``: why a row of a file is given its class."""
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 from margintree.cli.model_rows import RowModel
 from margintree.cli.options import NameOptions
-from margintree.cli.reporting import reported, terminal
+from margintree.cli.reporting import reported
 from margintree.cli.row_format import RowFileError, RowFormat
 from margintree.inspection import explain
 from margintree.storage import check_writable, replacing
@@ -25,10 +24,10 @@ def run_explain(
     plot: Path | None,
 ) -> None:
     """Print the explanation of a row, numbered from 1, and draw it if ``plot`` is given."""
-    with reported(terminal()):
+    with reported():
         if plot is not None:
             check_writable(plot)
-        fitted = RowModel(model, names=names)
+        fitted = RowModel(model, names)
         rows = fitted.read(data, how)
         if row > rows.X.shape[0]:
             raise RowFileError(f"{data} has {rows.X.shape[0]} rows, numbered from 1. Got --row {row}.")
@@ -39,10 +38,7 @@ def run_explain(
             class_names=fitted.class_names,
             n_features=n_features,
         )
-        if hasattr(sys.stdout, "reconfigure"):
-            sys.stdout.reconfigure(errors="backslashreplace")
         print(json.dumps(explanation.to_dict(), ensure_ascii=True, indent=2) if as_json else explanation)
-        sys.stdout.flush()
         if plot is not None:
             _write_picture(explanation, plot)
 

@@ -36,7 +36,7 @@ def run_fit(
     """Fit, save, and print the accuracy on the test rows; with ``memory``, in pieces."""
     console = terminal()
     console.quiet = quiet
-    with reported(terminal()), nullcontext() if memory is None else bounded(memory, parameters["n_jobs"]) as pieces:
+    with reported(), nullcontext() if memory is None else bounded(memory, parameters["n_jobs"]) as pieces:
         check_writable(model)
         rows = read_rows(train, how) if pieces is None else pieces.read(train, how)
         assert rows.labels is not None
@@ -70,7 +70,7 @@ def run_fit(
         if test_rows.labels is None:
             raise ValueError(f"{test} has no labels, so there is no accuracy. The model is saved.")
         # Standard output, for scripts.
-        print(f"accuracy {share_right(estimator.predict(test_rows.X), test_rows.labels):.4f}", flush=True)
+        print(f"accuracy {share_right(estimator.predict(test_rows.X), test_rows.labels):.4f}")
 
 
 def named(estimator: Any, names: Sequence[str] | None) -> Any:

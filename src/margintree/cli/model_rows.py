@@ -21,17 +21,10 @@ def metadata_of(rows: Rows) -> dict[str, str]:
     return {METADATA_KEY: json.dumps(asdict(rows.fitted), sort_keys=True)}
 
 
-def fitted_format(model: Path) -> FittedFormat | None:
-    """Return the format of a model's training rows; None in files that Python or older versions wrote."""
-    text = read_metadata(model).get(METADATA_KEY)
-    try:
-        return None if text is None else FittedFormat.from_dict(parse_json(text, "format of rows"))
-    except ModelFileError as error:
-        raise ModelFileError(f"{model} cannot be loaded: {error}.") from error
-
-
-def read_names(path: Path, option: str, n_names: int) -> list[str]:
-    """Return the lines of a file with one name for each class or feature."""
+def _names(path: Path | None, option: str, n_names: int) -> list[str] | None:
+    """Return the lines of a file with one name for each class or feature, if one is given."""
+    if path is None:
+        return None
     names = path.read_text(encoding="utf-8").splitlines()
     if len(names) != n_names:
         raise RowFileError(f"{option} must have {n_names} lines, one per name. {path} has {len(names)}.")
@@ -39,24 +32,27 @@ def read_names(path: Path, option: str, n_names: int) -> list[str]:
 
 
 class RowModel:
-    """The estimator of a model file, and the names of its features.
+    """The estimator of a model file, and the names of its features and classes.
 
     Rows of files are plain arrays with their columns in the order of these names. The estimator itself must not know
     the names, or scikit-learn would warn that they are missing.
     """
 
-    def __init__(self, path: Path, *, verify: bool = False, names: NameOptions | None = None) -> None:
+    def __init__(self, path: Path, names: NameOptions, *, verify: bool = False) -> None:
+        self._path = path
         self.estimator: Any = load_model(path, verify=verify)
-        self.names = self.estimator.__dict__.pop("feature_names_in_", None)
-        self._fitted = fitted_format(path)
-        self.class_names: list[str] | None = None
-        self.feature_names: Sequence[str] | None = self.names
-        if names is not None and names.class_names is not None:
-            self.class_names = read_names(names.class_names, "--class-names", len(self.estimator.classes_))
-        if names is not None and names.feature_names is not None:
-            self.feature_names = read_names(names.feature_names, "--feature-names", int(self.estimator.n_features_in_))
+        self._n_features = int(self.estimator.n_features_in_)
+        self._names = self.estimator.__dict__.pop("feature_names_in_", None)
+        self.class_names = _names(names.class_names, "--class-names", len(self.estimator.classes_))
+        given = _names(names.feature_names, "--feature-names", self._n_features)
+        self.feature_names: Sequence[str] | None = self._names if given is None else given
 
     def read(self, data: Path, how: RowFormat) -> Rows:
         """Return the rows of a file, as the estimator expects them."""
-        how = replace(how, fitted=self._fitted)
-        return read_rows(data, how, int(self.estimator.n_features_in_)).in_order_of(self.names, data)
+        # Model files that Python or older versions wrote do not store the format of their training rows.
+        text = read_metadata(self._path).get(METADATA_KEY)
+        try:
+            fitted = None if text is None else FittedFormat.from_dict(parse_json(text, "format of rows"))
+        except ModelFileError as error:
+            raise ModelFileError(f"{self._path} cannot be loaded: {error}.") from error
+        return read_rows(data, replace(how, fitted=fitted), self._n_features).in_order_of(self._names, data)

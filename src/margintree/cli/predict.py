@@ -2,15 +2,16 @@
 
 import csv
 import sys
-from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from margintree.cli.fit import share_right
 from margintree.cli.model_rows import RowModel
-from margintree.cli.reporting import reported, terminal
+from margintree.cli.options import NameOptions
+from margintree.cli.reporting import reported
 from margintree.cli.row_format import RowFormat
 from margintree.storage import check_writable, replacing
 
@@ -19,25 +20,21 @@ def run_predict(
     model: Path, data: Path, output: Path | None, *, how: RowFormat, top_k: int | None, proba: bool, jobs: int | None
 ) -> None:
     """Write one line per row: its label, its most probable labels, or the probabilities of all classes."""
-    console = terminal()
-    with reported(console):
+    with reported() as console:
         if output is not None:
             check_writable(output)
-        fitted = RowModel(model)
+        fitted = RowModel(model, NameOptions())
         estimator = fitted.estimator
         if "n_jobs" in estimator.get_params():
             estimator.set_params(n_jobs=jobs)
         rows = fitted.read(data, how)
         lines = _lines(estimator, rows.X, top_k, proba)
-        if output is None:
-            # A label that the terminal cannot encode must not stop the output.
-            if hasattr(sys.stdout, "reconfigure"):
-                sys.stdout.reconfigure(errors="backslashreplace")
-            _write(sys.stdout, lines)
-            sys.stdout.flush()
-        else:
-            with replacing(output) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as stream:
-                _write(stream, lines)
+        with ExitStack() as stack:
+            stream: Any = sys.stdout
+            if output is not None:
+                unfinished = stack.enter_context(replacing(output))
+                stream = stack.enter_context(unfinished.open("w", encoding="utf-8", newline=""))
+            csv.writer(stream, lineterminator="\n").writerows(lines)
         if rows.labels is not None and top_k is None and not proba:
             known = np.isin(rows.labels.astype(str), estimator.classes_.astype(str))
             if known.any():
@@ -66,7 +63,3 @@ def _lines(estimator: Any, X: Any, top_k: int | None, proba: bool) -> list[list[
 
 def _rounded(probabilities: Any) -> list[list[str]]:
     return [[f"{value:.6g}" for value in row] for row in probabilities.tolist()]
-
-
-def _write(stream: IO[str], lines: Iterable[list[Any]]) -> None:
-    csv.writer(stream, lineterminator="\n").writerows(lines)

@@ -3,6 +3,7 @@
 0 is success, 1 a model or rows that cannot be used, 2 a wrong command line, 130 Ctrl-C.
 """
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +12,8 @@ from typing import Any
 import typer
 from rich.console import Console
 from rich.markup import escape
+
+from margintree.inspection.labels import one_line
 
 BAD_INPUT = 1
 INTERRUPTED = 130
@@ -21,28 +24,28 @@ def terminal() -> Console:
     return Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def printable(text: str) -> str:
-    """Return a text with its control characters escaped: a file must not control the terminal that shows it."""
-    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
-
-
 def shown(text: object) -> str:
-    """Return a text, such as a file name, that the console shows literally, without escapes or markup."""
-    return escape(printable(str(text)))
+    """Return a text that the console shows literally: nothing in it is markup or controls the terminal."""
+    return escape("\n".join(map(one_line, str(text).split("\n"))))
 
 
 @contextmanager
-def reported(console: Console) -> Iterator[None]:
+def reported() -> Iterator[Console]:
     """Turn errors of rows, models and files into a message and exit code 1, and print each warning as one line."""
+    console = terminal()
+    # A label that standard output cannot encode must not stop a command.
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
     with warnings.catch_warnings():
         warnings.showwarning = lambda message, *_: console.print(f"[yellow]Warning[/yellow]: {shown(message)}")
         try:
-            yield
+            yield console
+            sys.stdout.flush()
         except BrokenPipeError:
             # The reader of our output has closed it, as head does.
             raise typer.Exit(BAD_INPUT) from None
         except (ValueError, TypeError, OSError, AttributeError, MemoryError) as error:
-            console.print(f"[red]Error[/red]: {escape(_message(error))}")
+            console.print(f"[red]Error[/red]: {shown(_message(error))}")
             raise typer.Exit(BAD_INPUT) from error
         except KeyboardInterrupt:
             console.print("Interrupted; no partial file was left behind.")
@@ -55,4 +58,4 @@ def _message(error: Any) -> str:
     text = str(error)
     if isinstance(error, OSError) and error.filename is not None:
         text = f"{error.filename}: {error.strerror}"
-    return printable("\n".join([text, *getattr(error, "__notes__", [])]))
+    return "\n".join([text, *getattr(error, "__notes__", [])])

@@ -66,33 +66,27 @@ def _run(console: Console, plan: Plan, directory: Path, n_workers: int) -> Resul
         "for a minute.",
     )
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TextColumn("{task.fields[job]}"))
+    bar = Progress(*columns, console=console, disable=not console.is_terminal)
+    line, last_logged = bar.add_task("", job=""), time.monotonic()
 
     def fetch(names: set[str]) -> None:
         for name, problem in download(sorted(names)).items():
             _say(console, f"[yellow]{name} is not available[/yellow]: {shown(problem)}")
 
-    with Progress(*columns, console=console, disable=not console.is_terminal) as bar:
-        return runner.run(plan, directory, n_workers=n_workers, on_result=_Watcher(bar), on_start=fetch)
-
-
-class _Watcher:
-    """Shows progress: a progress bar in a terminal, else a line every half minute."""
-
-    def __init__(self, bar: Progress) -> None:
-        self.bar = bar
-        self.line = bar.add_task("", job="")
-        self.last_logged = time.monotonic()
-
-    def __call__(self, row: Row, n_done: int, n_left: int) -> None:
+    def show(row: Row, n_done: int, n_left: int) -> None:
+        nonlocal last_logged
         job = row["key"].replace("|", " ").strip()
         text = f"{n_done} jobs done, {n_left} left"
-        self.bar.update(self.line, completed=n_done, total=n_done + n_left, description=text, job=job)
-        now = time.monotonic()
-        if self.bar.disable and now - self.last_logged > SECONDS_BETWEEN_LOG_LINES:
-            _say(self.bar.console, f"{text}: {shown(job)}")
-            self.last_logged = now
+        bar.update(line, completed=n_done, total=n_done + n_left, description=text, job=job)
+        # Without a terminal there is no bar, but a line every half minute.
+        if bar.disable and time.monotonic() - last_logged > SECONDS_BETWEEN_LOG_LINES:
+            _say(console, f"{text}: {shown(job)}")
+            last_logged = time.monotonic()
         if "error" in row:
-            _say(self.bar.console, f"[red]failed[/red] {shown(job)}: {shown(row['error'])}")
+            _say(console, f"[red]failed[/red] {shown(job)}: {shown(row['error'])}")
+
+    with bar:
+        return runner.run(plan, directory, n_workers=n_workers, on_result=show, on_start=fetch)
 
 
 def _show(console: Console, report: Report) -> None:

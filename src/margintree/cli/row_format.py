@@ -147,30 +147,29 @@ class RowFormat:
         return "svmlight"
 
     @property
-    def label_names(self) -> list[str]:
-        """The name that the label column may have."""
+    def label_name(self) -> str | None:
+        """The name of the label column: as given, unless that is a number, or as in the fit."""
         if self.label is not None:
-            return [] if self._label_number is not None else [self.label]
-        return [] if self.fitted is None or self.fitted.label is None else [self.fitted.label]
-
-    @property
-    def _label_number(self) -> int | None:
-        try:
-            return None if self.label is None else int(self.label)
-        except ValueError:
-            return None
+            return None if _is_integer(self.label) else self.label
+        return None if self.fitted is None else self.fitted.label
 
     def place_of_label(self, path: Path, first: Sequence[str], n_features: int | None) -> int | None:
         """Return the index of the label column, given the cells of the first line; None if the file has none."""
-        for name in self.label_names:
+        name = self.label_name
+        if name is not None and name in first:
             if first.count(name) > 1:
                 raise RowFileError(f"{path} has {first.count(name)} columns named {name!r}. Rename all but one.")
-            if name in first:
-                return first.index(name)
+            return first.index(name)
         if n_features is not None and len(first) == n_features:
             return None
-        if self._label_number is not None:
-            return _place_of_number(path, self._label_number, len(first))
+        if self.label is not None and name is None:
+            number = int(self.label)
+            if number == 0 or abs(number) > len(first):
+                raise RowFileError(
+                    f"{path} has {len(first)} columns. Got --label {number}; columns are numbered from 1, or from -1 "
+                    "backwards."
+                )
+            return number - 1 if number > 0 else len(first) + number
         if self.label is not None:
             raise RowFileError(
                 f"{path} has no column {self.label!r} in its first line: {', '.join(first[:20])}. If there is no "
@@ -197,12 +196,12 @@ class RowFormat:
         return labels_of(path, cells)
 
 
-def _place_of_number(path: Path, number: int, n_columns: int) -> int:
-    if number == 0 or abs(number) > n_columns:
-        raise RowFileError(
-            f"{path} has {n_columns} columns. Got --label {number}; columns are numbered from 1, or from -1 backwards."
-        )
-    return number - 1 if number > 0 else n_columns + number
+def _is_integer(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True
 
 
 def is_number(cell: str) -> bool:
