@@ -79,5 +79,5 @@ def test_the_letters_of_a_tree_do_not_overlap(opened):
 def test_claims_show_their_verdicts(opened):
     script = "return [...document.querySelectorAll('.claim .verdict')].map(v => v.innerText)"
     verdicts = opened.execute_script(script)
-    assert len(verdicts) == 27
+    assert len(verdicts) == 30
     assert set(verdicts) == {"confirmed", "refuted", "not decided by these data"}

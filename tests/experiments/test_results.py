@@ -97,18 +97,18 @@ def test_the_hash_is_that_of_the_code_that_computes(tmp_path, monkeypatch):
         "solvers/newton.py",
         "cli/app.py",
         "experiments/job.py",
-        "experiments/page.py",
+        "experiments/report.py",
         "experiments/results.py",
     ):
         (package / name).parent.mkdir(parents=True, exist_ok=True)
         (package / name).write_text("value = 1\n")
     monkeypatch.setattr(results, "__file__", str(package / "experiments" / "results.py"))
     hashes = {}
-    for name in ("", "cli/app.py", "experiments/page.py", "solvers/newton.py", "experiments/job.py"):
+    for name in ("", "cli/app.py", "experiments/report.py", "solvers/newton.py", "experiments/job.py"):
         if name:
             (package / name).write_text("value = 2\n")
         hashes[name] = code_hash.__wrapped__()
-    assert hashes[""] == hashes["cli/app.py"] == hashes["experiments/page.py"]
+    assert hashes[""] == hashes["cli/app.py"] == hashes["experiments/report.py"]
     assert len({hashes[""], hashes["solvers/newton.py"], hashes["experiments/job.py"]}) == 3
 
 

@@ -1,11 +1,16 @@
-"""The report on a results file: tables, figures and claims, as Markdown and as one page."""
+"""The report on a results file: tables, figures and claims, as Markdown and as one page that needs no network."""
 
+import re
+from collections.abc import Mapping
 from functools import cached_property
+from html import escape
+from importlib.resources import files
 from pathlib import Path
+
+from markdown_it import MarkdownIt
 
 from margintree.experiments.claims import all_claims, answer
 from margintree.experiments.figures import Figure, all_figures
-from margintree.experiments.page import page
 from margintree.experiments.paper import SETTINGS
 from margintree.experiments.results import Results
 from margintree.experiments.summary import Summary
@@ -13,6 +18,9 @@ from margintree.experiments.tables import all_tables
 from margintree.storage import replacing
 
 PAGE_NAME, MARKDOWN_NAME = "index.html", "report.md"
+# The browser itself refuses whatever is not in the page.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+TITLE = "Maximum-margin class trees: the paper, reproduced"
 CITATION = "Yang & Tsang, *Hierarchical Maximum Margin Learning for Multi-Class Classification*"
 INTRODUCTIONS = {
     "full": f"Section 4 of {CITATION}, run again.",
@@ -89,8 +97,23 @@ class Report:
         return "\n\n".join(["# The paper, reproduced", *parts, "## Runs", facts]).rstrip() + "\n"
 
     def page(self) -> str:
-        """Return the report as one HTML page."""
-        return page(self.sections(), {figure.name: figure.svg for figure in self.figures}, self.facts())
+        """Return the report as one HTML page: its Markdown, with the figures embedded."""
+        figures, links, body = {figure.name: figure.svg for figure in self.figures}, "", ""
+        sections = self.sections()
+        introduction = _html(sections.pop("", ""), figures)
+        for title, text in sections.items():
+            slug = re.sub(r"[^a-z]+", "-", title.lower()).strip("-")
+            links += f'<a href="#{slug}">{title}</a>'
+            body += f'<section id="{slug}"><h2>{title}</h2>{_html(text, figures)}</section>'
+        style = files("margintree.experiments").joinpath("page.css").read_text(encoding="utf-8")
+        return (
+            '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+            '<meta name="viewport" content="width=device-width, initial-scale=1">'
+            f"<title>margintree: the paper, reproduced</title><style>{style}</style></head><body>"
+            f"<header><h1>{TITLE}</h1>{introduction}<nav>{links}</nav></header>"
+            f"<main>{body}</main><footer>{'<br>'.join(map(escape, self.facts()))}</footer></body></html>\n"
+        )
 
     def write(self, directory: Path) -> list[Path]:
         """Write page, Markdown and figures; return what was written, the page first."""
@@ -100,3 +123,24 @@ class Report:
             with replacing(directory / name) as path:
                 path.write_text(text, encoding="utf-8")
         return [directory / name for name in contents]
+
+
+def _html(markdown: str, figures: Mapping[str, str]) -> str:
+    """Return Markdown as HTML: figures and claims on cards, tables that scroll, verdicts in their colours."""
+    html = MarkdownIt("commonmark", {"html": False}).enable("table").render(markdown)
+    html = re.sub(r"<p>((?:<img [^>]*/>\s*)+)</p>", r'<div class="cards">\1</div>', html)
+    html = re.sub(
+        r'<img src="figures/([^"]*)\.svg" alt="([^"]*)" />',
+        lambda found: (
+            f'<figure class="card" id="{found[1]}"><figcaption>{found[2]}</figcaption>{figures[found[1]]}</figure>'
+        ),
+        html,
+    )
+    html = re.sub(r"(<table>.*?</table>)", r'<div class="scroll" tabindex="0">\1</div>', html, flags=re.DOTALL)
+    html = re.sub(r"\(([\d.]+(?: ± [\d.]+)?)\)</td>", r'<span class="paper">\1</span></td>', html)
+    verdict = r"<li><strong>((confirmed|refuted|not)[^<]*)</strong>"
+    if re.search(verdict, html):
+        html = re.sub(verdict, r'<li><span class="verdict \2">\1</span>', html)
+        cards = [f'<article class="card claim">{part}</article>' for part in re.split("(?=<h3>)", html) if part]
+        html = f'<div class="cards">{"".join(cards)}</div>'
+    return html

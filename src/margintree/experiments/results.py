@@ -87,30 +87,29 @@ def read(path: Path) -> Results:
 class ResultsFile:
     """A results file that one run writes to; ``opened_results`` opens it."""
 
-    def __init__(self, path: Path, file: IO[bytes], rows: list[Row], good_end: int) -> None:
-        self.path, self.results = path, Results(rows)
-        self.run = uuid4().hex[:8]
-        self._file, self._good_end = file, good_end
+    def __init__(self, path: Path, file: IO[bytes], rows: list[Row]) -> None:
+        self.path, self.results, self.run, self._file = path, Results(rows), uuid4().hex[:8], file
 
     def add(self, row: Row) -> None:
         """Append the row of a finished job, safe on disk when this returns."""
         if self.run not in self.results.runs:
-            self.append({"kind": "run", "run": self.run, **facts_of_this_run()})
+            facts = {"date": f"{datetime.now(UTC):%Y-%m-%d}", "versions": _versions(), "machine": _machine()}
+            self.append({"kind": "run", "run": self.run, **facts})
         self.append({**row, "run": self.run})
 
     def append(self, row: Row) -> None:
         """Append a line unchanged."""
         line = json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        end = os.fstat(self._file.fileno()).st_size
         try:
             # Unbuffered: nothing is left to be written later when this fails.
             if self._file.write(line) != len(line):
                 raise OSError(None, "only a part of a line could be written")
             os.fsync(self._file.fileno())
         except OSError as error:
-            self._file.truncate(self._good_end)
+            self._file.truncate(end)
             advice = "Earlier results are kept. Free some space and run the same command again to resume."
             raise ResultsError(f"Could not write to {self.path}: {error.strerror}. {advice}") from error
-        self._good_end += len(line)
         self.results.add(row)
 
 
@@ -123,11 +122,11 @@ def opened_results(path: Path, protocol: Protocol) -> Iterator[ResultsFile]:
         # Windows has no such lock and does without.
         if fcntl is not None and not lock(file.fileno()):
             raise ResultsError(f"Another run is writing to {path}. Wait for it, or use another --output.")
-        rows, good_end = _whole_lines(path)
+        rows, end = _whole_lines(path)
         if rows:
             _refuse_others(rows[0], first, path)
-        file.truncate(good_end)
-        results = ResultsFile(path, file, rows, good_end)
+        file.truncate(end)
+        results = ResultsFile(path, file, rows)
         if not rows:
             results.append(first)
             sync_directory(path.parent)
@@ -166,13 +165,11 @@ def _versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
 
 
-def facts_of_this_run() -> Row:
-    """Return date, versions and machine."""
+def _machine() -> str:
     info = Path("/proc/cpuinfo")
     name = re.search(r"^model name\s*: (.*)$", info.read_text() if info.exists() else "", re.MULTILINE)
     processor = name[1] if name else platform.processor() or "unknown processor"
-    machine = f"{processor}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
-    return {"date": f"{datetime.now(UTC):%Y-%m-%d}", "versions": _versions(), "machine": machine}
+    return f"{processor}, {os.cpu_count()} cores, {platform.system()} {platform.machine()}"
 
 
 def _whole_lines(path: Path) -> tuple[list[Row], int]:
