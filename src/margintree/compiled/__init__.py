@@ -5,37 +5,11 @@ imported when its first kernel is needed.
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from types import ModuleType
-
-_MODULES = (
-    "all_together",
-    "compile",
-    "flat",
-    "flat_ranking",
-    "gather",
-    "joint",
-    "kernel_dual",
-    "knapsack",
-    "labellings",
-    "leaf_dual",
-    "linear_dual",
-    "machine",
-    "pairs",
-    "paths",
-    "pointers",
-    "ranking",
-    "row_keys",
-    "rows",
-    "sigmoids",
-    "single",
-    "softmax_dual",
-    "stream",
-    "tables",
-    "walk",
-)
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name not in _MODULES:
+    if find_spec(f"{__name__}.{name}") is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")

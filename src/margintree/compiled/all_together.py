@@ -24,11 +24,10 @@ See docs/solvers/all_together.md.
 """
 
 import numpy as np
-from numba.extending import overload
 
-from margintree.compiled.compile import OPTIONS, compiled
+from margintree.compiled.compile import compiled
 from margintree.compiled.linear_dual import shuffle
-from margintree.compiled.rows import _layout
+from margintree.compiled.rows import row_entry, row_of
 
 # All pairs are looked at again when the estimated gap has fallen to the first value, and then to this share of the
 # exact one: shrinking goes wrong early, and a run on the wrong pairs is wasted.
@@ -36,45 +35,13 @@ FIRST_CHECK = 0.1
 NEXT_CHECK = 0.1
 
 
-def row_count(rows, i):
-    """Return the number of stored values of row ``i``."""
-    raise TypeError("row_count is for compiled code only")
-
-
-def row_entry(rows, i, p):
-    """Return the column and the value of entry ``p`` of row ``i``."""
-    raise TypeError("row_entry is for compiled code only")
-
-
-@overload(row_count, jit_options=OPTIONS)
-def _row_count(rows, i):
-    def dense(rows, i):
-        return rows[0].shape[1]
-
-    def sparse(rows, i):
-        return np.int64(rows[0][i + 1] - rows[0][i])
-
-    return sparse if _layout(rows) == "sparse" else dense
-
-
-@overload(row_entry, jit_options=OPTIONS)
-def _row_entry(rows, i, p):
-    def dense(rows, i, p):
-        return p, rows[0][i, p]
-
-    def sparse(rows, i, p):
-        at = rows[0][i] + np.uint64(p)
-        return rows[1][at], rows[2][at]
-
-    return sparse if _layout(rows) == "sparse" else dense
-
-
 @compiled
 def all_scores(rows, i, weights, scores):
     """Fill ``scores`` with w_m'x of row ``i`` for every class."""
     scores[:] = 0.0
-    for p in range(row_count(rows, i)):
-        column, value = row_entry(rows, i, p)
+    first, last, row = row_of(rows, i)
+    for p in range(first, last):
+        column, value = row_entry(row, p)
         if value != 0.0:
             of_feature = weights[column]
             for m in range(scores.shape[0]):
@@ -87,8 +54,9 @@ def some_scores(rows, i, weights, own, listed, scores):
     scores[own] = 0.0
     for m in listed:
         scores[m] = 0.0
-    for p in range(row_count(rows, i)):
-        column, value = row_entry(rows, i, p)
+    first, last, row = row_of(rows, i)
+    for p in range(first, last):
+        column, value = row_entry(row, p)
         of_feature = weights[column]
         scores[own] += value * of_feature[own]
         for m in listed:
@@ -98,8 +66,9 @@ def some_scores(rows, i, weights, own, listed, scores):
 @compiled
 def add_changes(rows, i, weights, changed, change):
     """Add ``change[q]`` times row ``i`` to the weights of class ``changed[q]``."""
-    for p in range(row_count(rows, i)):
-        column, value = row_entry(rows, i, p)
+    first, last, row = row_of(rows, i)
+    for p in range(first, last):
+        column, value = row_entry(row, p)
         of_feature = weights[column]
         for q in range(changed.shape[0]):
             of_feature[changed[q]] += value * change[q]

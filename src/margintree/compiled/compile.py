@@ -13,12 +13,13 @@ import hashlib
 import logging
 import time
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
 import numba
 from numba.core import event
+from numba.extending import overload
 
 from margintree.worker_threads import give_up_if_abandoned
 
@@ -67,6 +68,22 @@ INLINED: dict[str, Any] = {**OPTIONS, "forceinline": True}
 def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a small function into each of its callers."""
     return numba.njit(**INLINED)(function)
+
+
+def by_type(choose: Callable[..., Any], options: dict[str, Any] = OPTIONS) -> Callable[..., Any]:
+    """Make a function for compiled code of one that gets the types of the arguments and returns the body for them."""
+
+    @wraps(choose)
+    def function(*_: Any) -> None:
+        raise TypeError(f"{choose.__name__} is for compiled code only")
+
+    overload(function, jit_options=options)(choose)
+    return function
+
+
+def inlined_by_type(choose: Callable[..., Any]) -> Callable[..., Any]:
+    """Do as ``by_type`` does, and compile the body into its callers."""
+    return by_type(choose, INLINED)
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -13,11 +13,10 @@ For an invalid row the class is -1; see ``margintree.compiled.single`` for rows.
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from margintree.compiled.compile import OPTIONS, compiled
+from margintree.compiled.compile import by_type, compiled
 from margintree.compiled.pointers import pointers
-from margintree.compiled.rows import _layout
+from margintree.compiled.rows import row_entry, row_of
 from margintree.compiled.single import as_rows, is_sound
 from margintree.compiled.tables import room_for_hits, table_dot
 
@@ -33,13 +32,10 @@ class Machines(NamedTuple):
     n_machines: Any
 
 
+@by_type
 def add_feature(table, feature, value, totals, n_machines):
     """Add the weights of one feature, times the row's value of it."""
-    raise TypeError("add_feature is for compiled code only")
 
-
-@overload(add_feature, jit_options=OPTIONS)
-def _add_feature(table, feature, value, totals, n_machines):
     def dense(table, feature, value, totals, n_machines):
         weights = table[0]
         for m in range(n_machines):
@@ -53,25 +49,14 @@ def _add_feature(table, feature, value, totals, n_machines):
     return dense if len(table) == 1 else sparse
 
 
+@compiled
 def add_row(rows, i, table, totals, n_machines):
     """Add the inner products of row ``i`` with all machines of a table by features."""
-    raise TypeError("add_row is for compiled code only")
-
-
-@overload(add_row, jit_options=OPTIONS)
-def _add_row(rows, i, table, totals, n_machines):
-    def dense(rows, i, table, totals, n_machines):
-        row = rows[0][i]
-        for j in range(row.shape[0]):
-            if row[j] != 0.0:
-                add_feature(table, np.uint64(j), row[j], totals, n_machines)
-
-    def sparse(rows, i, table, totals, n_machines):
-        indptr, indices, values = rows
-        for p in range(indptr[i], indptr[i + 1]):
-            add_feature(table, np.uint64(indices[p]), values[p], totals, n_machines)
-
-    return sparse if _layout(rows) == "sparse" else dense
+    first, last, row = row_of(rows, i)
+    for p in range(first, last):
+        column, value = row_entry(row, p)
+        if value != 0.0:
+            add_feature(table, np.uint64(column), value, totals, n_machines)
 
 
 @compiled
@@ -84,13 +69,10 @@ def _is_by_feature(machines):
     return len(machines[machines.fields.index("table")]) in BY_FEATURE
 
 
+@by_type
 def fill_values(rows, i, machines, values, hits):
     """Fill the values of all machines for row ``i``."""
-    raise TypeError("fill_values is for compiled code only")
 
-
-@overload(fill_values, jit_options=OPTIONS)
-def _fill_values(rows, i, machines, values, hits):
     def by_feature(rows, i, machines, values, hits):
         for m in range(machines.n_machines):
             values[m] = 0.0
@@ -105,13 +87,10 @@ def _fill_values(rows, i, machines, values, hits):
     return by_feature if _is_by_feature(machines) else one_by_one
 
 
+@by_type
 def room_for(rows, machines, first, last):
     """Return the workspace of ``fill_values`` for rows ``first:last``."""
-    raise TypeError("room_for is for compiled code only")
 
-
-@overload(room_for, jit_options=OPTIONS)
-def _room_for(rows, machines, first, last):
     def by_feature(rows, machines, first, last):
         return np.empty(0, dtype=np.uint64)
 

@@ -11,11 +11,10 @@ See docs/solvers/leaf_dual.md.
 """
 
 import numpy as np
-from numba.extending import overload
 
-from margintree.compiled.compile import OPTIONS, compiled
+from margintree.compiled.compile import by_type, compiled
 from margintree.compiled.linear_dual import shuffle
-from margintree.compiled.rows import _layout, row_add, row_clear, row_dot
+from margintree.compiled.rows import layout_of, row_add, row_clear, row_dot, row_of
 
 
 @compiled
@@ -81,13 +80,10 @@ def solve_with_margins(
     return intercept, max_iter, gap
 
 
+@by_type
 def _take_out(rows, row_index, work, columns, values, n_taken):
     """Move the entries of ``work`` that the given rows can have to ``columns`` and ``values``; return their number."""
-    raise TypeError("_take_out is for compiled code only")
 
-
-@overload(_take_out, jit_options=OPTIONS)
-def _take_out_of(rows, row_index, work, columns, values, n_taken):
     def dense(rows, row_index, work, columns, values, n_taken):
         for c in range(work.shape[0]):
             if work[c] != 0.0:
@@ -107,7 +103,7 @@ def _take_out_of(rows, row_index, work, columns, values, n_taken):
                     n_taken += 1
         return n_taken
 
-    return sparse if _layout(rows) == "sparse" else dense
+    return sparse if layout_of(rows) == "sparse" else dense
 
 
 @compiled
@@ -153,25 +149,10 @@ def solve_leaf(
     # Each column is taken once, so there are at most as many as stored values and as columns.
     room = 0
     for i in row_index:
-        room += _row_size(rows, i)
+        first, last, _ = row_of(rows, i)
+        room += np.int64(last - first)
     room = min(room, work.shape[1])
     columns, values = np.empty(room, dtype=np.int64), np.empty(room)
     n_taken = _take_out(rows, row_index, work[0], columns, values, 0)
     order = np.argsort(columns[:n_taken])
     return columns[order], values[order], intercept, n_iter, gap
-
-
-def _row_size(rows, i):
-    """Return the number of stored values of row ``i``."""
-    raise TypeError("_row_size is for compiled code only")
-
-
-@overload(_row_size, jit_options=OPTIONS)
-def _row_size_of(rows, i):
-    def dense(rows, i):
-        return rows[0].shape[1]
-
-    def sparse(rows, i):
-        return np.int64(rows[0][i + 1] - rows[0][i])
-
-    return sparse if _layout(rows) == "sparse" else dense

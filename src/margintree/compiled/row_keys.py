@@ -3,6 +3,7 @@
 import numpy as np
 
 from margintree.compiled.compile import compiled
+from margintree.compiled.rows import row_entry, row_of
 
 # Odd numbers of 64 bits, drawn once and for all.
 FIRST, SECOND = np.uint64(0xB5297A4D3F84D5A7), np.uint64(0x68E31DA4C2B79F1D)
@@ -17,35 +18,17 @@ def _scattered(number):
 
 
 @compiled
-def of_dense(values, counts_columns):
-    """Return the keys of dense rows; ``counts_columns`` says whether it matters in which column a value stands."""
-    keys = np.empty(values.shape[0], dtype=np.uint64)
+def of_rows(rows, n_rows, counts_columns):
+    """Return the keys of rows; ``counts_columns`` says whether it matters in which column a value stands."""
+    keys = np.empty(n_rows, dtype=np.uint64)
     number = np.empty(1)
     bits = number.view(np.uint64)
-    columns = np.empty(values.shape[1], dtype=np.uint64)
-    for j in range(values.shape[1]):
-        columns[j] = _scattered(np.uint64(j)) if counts_columns else np.uint64(0)
-    for i in range(values.shape[0]):
+    for i in range(n_rows):
+        first, last, row = row_of(rows, i)
         total = np.uint64(0)
-        for j in range(values.shape[1]):
-            if values[i, j] != 0.0:
-                number[0] = values[i, j]
-                total += _scattered(bits[0] + columns[j])
-        keys[i] = _scattered(total)
-    return keys
-
-
-@compiled
-def of_sparse(indptr, indices, values):
-    """Return the keys of CSR rows."""
-    keys = np.empty(indptr.shape[0] - 1, dtype=np.uint64)
-    number = np.empty(1)
-    bits = number.view(np.uint64)
-    for i in range(keys.shape[0]):
-        total = np.uint64(0)
-        for p in range(indptr[i], indptr[i + 1]):
-            if values[p] != 0.0:
-                number[0] = values[p]
-                total += _scattered(bits[0] + _scattered(np.uint64(indices[p])))
+        for p in range(first, last):
+            column, number[0] = row_entry(row, p)
+            if number[0] != 0.0:
+                total += _scattered(bits[0] + (_scattered(np.uint64(column)) if counts_columns else np.uint64(0)))
         keys[i] = _scattered(total)
     return keys

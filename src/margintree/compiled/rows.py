@@ -19,129 +19,117 @@
 
 import numpy as np
 from numba import types
-from numba.extending import overload
 
-from margintree.compiled.compile import INLINED, compiled, inlined
-
-
-def row_dot(rows, i, weights):
-    """Return the inner product of row ``i`` with ``weights``."""
-    raise TypeError("row_dot is for compiled code only")
+from margintree.compiled.compile import compiled, inlined, inlined_by_type
 
 
-def row_add(rows, i, factor, weights):
-    """Add ``factor`` times row ``i`` to ``weights``."""
-    raise TypeError("row_add is for compiled code only")
-
-
-def row_clear(rows, i, weights):
-    """Set ``weights`` to zero where row ``i`` has entries."""
-    raise TypeError("row_clear is for compiled code only")
-
-
-def row_end(rows, i):
-    """Return the position in the flat values at which row ``i`` ends."""
-    raise TypeError("row_end is for compiled code only")
-
-
-def _layout(rows):
+def layout_of(rows):
+    """Return the name of a layout from the type of the rows."""
     if isinstance(rows[0], types.BaseTuple):
-        return "planes of " + _layout(rows[0])
+        return "planes"
     return {1: "dense", 2: "indexed", 3: "sparse"}[len(rows)]
 
 
-@overload(row_dot, jit_options=INLINED)
-def _row_dot(rows, i, weights):
-    def dense(rows, i, weights):
-        row = rows[0][i]
+@inlined_by_type
+def row_of(rows, i):
+    """Return the first and the last place of row ``i``, and the row itself for ``row_entry``."""
+
+    def dense(rows, i):
+        (values,) = rows
+        return 0, values.shape[1], (values[i],)
+
+    def indexed(rows, i):
+        values, row_index = rows
+        return 0, values.shape[1], (values[row_index[i]],)
+
+    def sparse(rows, i):
+        indptr, indices, values = rows
+        return indptr[i], indptr[i + 1], (indices, values)
+
+    return {"dense": dense, "indexed": indexed, "sparse": sparse}[layout_of(rows)]
+
+
+@inlined_by_type
+def row_entry(row, place):
+    """Return the column and the value at a place of a row."""
+
+    def dense(row, place):
+        (values,) = row
+        return place, values[place]
+
+    def sparse(row, place):
+        indices, values = row
+        return indices[place], values[place]
+
+    return dense if len(row) == 1 else sparse
+
+
+@inlined_by_type
+def row_dot(rows, i, weights):
+    """Return the inner product of row ``i`` with ``weights``."""
+
+    def plain(rows, i, weights):
+        first, last, row = row_of(rows, i)
         total = 0.0
-        for j in range(row.shape[0]):
-            total += row[j] * weights[j]
+        for p in range(first, last):
+            column, value = row_entry(row, p)
+            total += value * weights[column]
         return total
 
     def indexed(rows, i, weights):
-        values, row_index = rows
-        row = values[row_index[i]]
+        first, last, row = row_of(rows, i)
         total = 0.0
-        for j in range(row.shape[0]):
-            total += row[j] * weights[j]
-        return total + weights[row.shape[0]] if weights.shape[0] > row.shape[0] else total
+        for p in range(first, last):
+            column, value = row_entry(row, p)
+            total += value * weights[column]
+        return total + weights[last] if weights.shape[0] > last else total
 
-    def sparse(rows, i, weights):
-        indptr, indices, values = rows
-        total = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            total += values[p] * weights[indices[p]]
-        return total
-
-    def planes_of_dense(rows, i, weights):
-        (values,), classes, mix = rows
-        row, plane = values[i], mix[classes[i]]
-        total = 0.0
-        for j in range(row.shape[0]):
-            total += row[j] * _mixed(weights[j], plane)
-        return total
-
-    def planes_of_sparse(rows, i, weights):
-        (indptr, indices, values), classes, mix = rows
+    def planes(rows, i, weights):
+        single, classes, mix = rows
         plane = mix[classes[i]]
+        first, last, row = row_of(single, i)
         total = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
-            total += values[p] * _mixed(weights[indices[p]], plane)
+        for p in range(first, last):
+            column, value = row_entry(row, p)
+            total += value * _mixed(weights[column], plane)
         return total
 
-    return {
-        "dense": dense,
-        "indexed": indexed,
-        "sparse": sparse,
-        "planes of dense": planes_of_dense,
-        "planes of sparse": planes_of_sparse,
-    }[_layout(rows)]
+    return {"indexed": indexed, "planes": planes}.get(layout_of(rows), plain)
 
 
-@overload(row_add, jit_options=INLINED)
-def _row_add(rows, i, factor, weights):
-    def dense(rows, i, factor, weights):
-        row = rows[0][i]
-        for j in range(row.shape[0]):
-            weights[j] += factor * row[j]
+@inlined_by_type
+def row_add(rows, i, factor, weights):
+    """Add ``factor`` times row ``i`` to ``weights``."""
+
+    def plain(rows, i, factor, weights):
+        first, last, row = row_of(rows, i)
+        for p in range(first, last):
+            column, value = row_entry(row, p)
+            weights[column] += factor * value
 
     def indexed(rows, i, factor, weights):
-        values, row_index = rows
-        row = values[row_index[i]]
-        for j in range(row.shape[0]):
-            weights[j] += factor * row[j]
-        if weights.shape[0] > row.shape[0]:
-            weights[row.shape[0]] += factor
+        first, last, row = row_of(rows, i)
+        for p in range(first, last):
+            column, value = row_entry(row, p)
+            weights[column] += factor * value
+        if weights.shape[0] > last:
+            weights[last] += factor
 
-    def sparse(rows, i, factor, weights):
-        indptr, indices, values = rows
-        for p in range(indptr[i], indptr[i + 1]):
-            weights[indices[p]] += factor * values[p]
-
-    def planes_of_dense(rows, i, factor, weights):
-        (values,), classes, mix = rows
-        row, plane = values[i], mix[classes[i]]
-        for j in range(row.shape[0]):
-            _spread(weights[j], factor * row[j], plane)
-
-    def planes_of_sparse(rows, i, factor, weights):
-        (indptr, indices, values), classes, mix = rows
+    def planes(rows, i, factor, weights):
+        single, classes, mix = rows
         plane = mix[classes[i]]
-        for p in range(indptr[i], indptr[i + 1]):
-            _spread(weights[indices[p]], factor * values[p], plane)
+        first, last, row = row_of(single, i)
+        for p in range(first, last):
+            column, value = row_entry(row, p)
+            _spread(weights[column], factor * value, plane)
 
-    return {
-        "dense": dense,
-        "indexed": indexed,
-        "sparse": sparse,
-        "planes of dense": planes_of_dense,
-        "planes of sparse": planes_of_sparse,
-    }[_layout(rows)]
+    return {"indexed": indexed, "planes": planes}.get(layout_of(rows), plain)
 
 
-@overload(row_clear, jit_options=INLINED)
-def _row_clear(rows, i, weights):
+@inlined_by_type
+def row_clear(rows, i, weights):
+    """Set ``weights`` to zero where row ``i`` has entries."""
+
     def dense(rows, i, weights):
         weights[:] = 0.0
 
@@ -150,7 +138,7 @@ def _row_clear(rows, i, weights):
         for p in range(indptr[i], indptr[i + 1]):
             weights[indices[p]] = 0.0
 
-    return sparse if _layout(rows) == "sparse" else dense
+    return sparse if layout_of(rows) == "sparse" else dense
 
 
 @inlined
@@ -167,17 +155,6 @@ def _spread(feature_weights, amount, plane):
         feature_weights[m] += amount * plane[m]
 
 
-@overload(row_end, jit_options=INLINED)
-def _row_end(rows, i):
-    def dense(rows, i):
-        return (i + 1) * rows[0].shape[1]
-
-    def sparse(rows, i):
-        return np.int64(rows[0][i + 1])
-
-    return sparse if _layout(rows) == "sparse" else dense
-
-
 @compiled
 def squared_norms(rows, n_rows):
     """Return |x_j|^2 of every row of a matrix; a constant feature is not counted among those that are indexed."""
@@ -187,33 +164,24 @@ def squared_norms(rows, n_rows):
     return result
 
 
-def _squared_norm(rows, i):
-    """Return |x_i|^2."""
-    raise TypeError("_squared_norm is for compiled code only")
-
-
 # Summed up outside of the array of results: adding in place, compiled code asks where both arrays lie before it takes
 # several values at a time, and the last bit would depend on that.
-@overload(_squared_norm, jit_options=INLINED)
-def _squared_norm_of(rows, i):
-    def dense(rows, i):
-        total = 0.0
-        for value in rows[0][i]:
-            total += value * value
-        return total
+@inlined_by_type
+def _squared_norm(rows, i):
+    """Return |x_i|^2."""
 
-    def indexed(rows, i):
-        values, row_index = rows
+    def dense(rows, i):
+        _, _, (row,) = row_of(rows, i)
         total = 0.0
-        for value in values[row_index[i]]:
+        for value in row:
             total += np.float64(value) * value
         return total
 
     def sparse(rows, i):
-        indptr, _, values = rows
+        first, last, (_, values) = row_of(rows, i)
         total = 0.0
-        for p in range(indptr[i], indptr[i + 1]):
+        for p in range(first, last):
             total += values[p] * values[p]
         return total
 
-    return {"dense": dense, "indexed": indexed, "sparse": sparse}[_layout(rows)]
+    return sparse if layout_of(rows) == "sparse" else dense

@@ -4,21 +4,17 @@ A row is given as ``(x,)``, dense, or ``(columns, values)``. For an invalid row 
 """
 
 import numpy as np
-from numba.extending import overload
 
-from margintree.compiled.compile import OPTIONS, compiled
+from margintree.compiled.compile import by_type, compiled
 from margintree.compiled.pointers import read_only
 from margintree.compiled.ranking import probabilities, top
 from margintree.compiled.walk import Forest, greedy
 
 
+@by_type
 def as_rows(row, indptr):
     """Return the row as a matrix of one row in the layout of a batch; ``indptr`` becomes a part of it."""
-    raise TypeError("as_rows is for compiled code only")
 
-
-@overload(as_rows, jit_options=OPTIONS)
-def _as_rows(row, indptr):
     def dense(row, indptr):
         return (read_only(row[0].reshape(1, row[0].shape[0])),)
 
@@ -29,13 +25,10 @@ def _as_rows(row, indptr):
     return dense if len(row) == 1 else sparse
 
 
+@by_type
 def is_sound(row, n_features):
     """Return whether all values are finite and the columns of a sparse row ascend within the range."""
-    raise TypeError("is_sound is for compiled code only")
 
-
-@overload(is_sound, jit_options=OPTIONS)
-def _is_sound(row, n_features):
     def dense(row, n_features):
         return row[0].shape[0] == n_features and _all_finite(row[0])
 

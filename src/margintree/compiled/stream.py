@@ -21,10 +21,9 @@ See docs/solvers/stream.md.
 from typing import NamedTuple
 
 import numpy as np
-from numba.extending import overload
 
-from margintree.compiled.compile import OPTIONS, compiled
-from margintree.compiled.rows import _layout, row_end
+from margintree.compiled.compile import compiled
+from margintree.compiled.rows import row_entry, row_of
 
 
 class GrowingTree(NamedTuple):
@@ -66,22 +65,6 @@ class Row(NamedTuple):
     entries: np.ndarray
 
 
-def column_of(rows, place, start):
-    """Return the column of the flat value at ``place`` in a row that starts at ``start``."""
-    raise TypeError("column_of is for compiled code only")
-
-
-@overload(column_of, jit_options=OPTIONS)
-def _column_of(rows, place, start):
-    def dense(rows, place, start):
-        return np.int64(place - start)
-
-    def sparse(rows, place, start):
-        return np.int64(rows[1][place])
-
-    return sparse if _layout(rows) == "sparse" else dense
-
-
 @compiled
 def scrambled(x):
     """Return a well mixed function of 64 bits (splitmix64)."""
@@ -93,37 +76,34 @@ def scrambled(x):
 @compiled
 def content_codes(rows, n_rows, seed):
     """Return a pseudo-random number per row that depends on its non-zero values and the seed alone."""
-    values = rows[-1].reshape(-1)
-    bits = values.view(np.uint64)
+    number = np.empty(1)
+    bits = number.view(np.uint64)
     key = scrambled(np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15))
     codes = np.empty(n_rows, dtype=np.uint64)
-    start = np.int64(0)
     for i in range(n_rows):
-        stop = row_end(rows, i)
+        first, last, row = row_of(rows, i)
         code = np.uint64(0)
-        for p in range(start, stop):
-            if values[p] != 0.0:
+        for p in range(first, last):
+            column, number[0] = row_entry(row, p)
+            if number[0] != 0.0:
                 # A sum, so that the order of the columns in a sparse row does not matter.
-                code += scrambled(bits[p] ^ scrambled(key + np.uint64(column_of(rows, p, start))))
+                code += scrambled(bits[0] ^ scrambled(key + np.uint64(column)))
         codes[i] = scrambled(code ^ key)
-        start = stop
     return codes
 
 
 @compiled
 def load(rows, i, with_constant, row, model):
     """Put the non-zero values of row ``i`` into ``row``, unscaled; return how many there are."""
-    values = rows[-1].reshape(-1)
-    start = np.int64(0) if i == 0 else np.int64(row_end(rows, i - 1))
+    first, last, stored = row_of(rows, i)
     count = 0
-    for p in range(start, row_end(rows, i)):
-        if values[p] != 0.0:
-            row.columns[count] = column_of(rows, p, start)
-            row.values[count] = values[p]
+    for p in range(first, last):
+        column, value = row_entry(stored, p)
+        if value != 0.0:
+            row.columns[count], row.values[count] = column, value
             count += 1
     if with_constant:
-        row.columns[count] = model.scale.shape[0] - 1
-        row.values[count] = 1.0
+        row.columns[count], row.values[count] = model.scale.shape[0] - 1, 1.0
         count += 1
     return count
 

@@ -27,10 +27,10 @@ the machine, whatever they hold.
 
 import numpy as np
 from numba import types
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
 
-from margintree.compiled.compile import OPTIONS, compiled
-from margintree.compiled.rows import _layout
+from margintree.compiled.compile import by_type, compiled
+from margintree.compiled.rows import layout_of
 
 GOLDEN = np.uint64(0x9E3779B1)
 LOW = np.uint64(0xFFFFFFFF)
@@ -178,13 +178,10 @@ def fill(keys, values, first, columns, weights):
         values[pairs + 2 * place + 1] = weights[order[place]]
 
 
+@by_type
 def room_for_hits(rows, table, first, last):
     """Return the workspace of ``table_dot`` for rows ``first:last``; for a kernel table it serves one row."""
-    raise TypeError("room_for_hits is for compiled code only")
 
-
-@overload(room_for_hits, jit_options=OPTIONS)
-def _room_for_hits(rows, table, first, last):
     def sparse(rows, table, first, last):
         indptr, longest = rows[0], np.uint64(0)
         for i in range(first, last):
@@ -200,16 +197,13 @@ def _room_for_hits(rows, table, first, last):
 
     if len(table) == KERNEL_TABLE:
         return kernel
-    return sparse if _layout(rows) == "sparse" else dense
+    return sparse if layout_of(rows) == "sparse" else dense
 
 
+@by_type
 def table_dot(rows, i, table, m, hits):
     """Return the inner product of row ``i`` with the weights of machine ``m``."""
-    raise TypeError("table_dot is for compiled code only")
 
-
-@overload(table_dot, jit_options=OPTIONS)
-def _table_dot(rows, i, table, m, hits):
     def sparse(rows, i, table, m, hits):
         indptr, indices, row_values = rows
         start, n_weights, keys, values = table
@@ -287,7 +281,7 @@ def _table_dot(rows, i, table, m, hits):
         return kernel
     if len(table) == VALUE_TABLE:
         return values_of_kernel
-    return sparse if _layout(rows) == "sparse" else dense
+    return sparse if layout_of(rows) == "sparse" else dense
 
 
 @compiled

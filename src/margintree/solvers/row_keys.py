@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from margintree import compiled
 from margintree.solvers.linear_rows import layout
+from margintree.solvers.node_rows import Matrix
 
 Keys = npt.NDArray[np.uint64]
 
@@ -22,8 +23,9 @@ def row_keys(X: Any, *, pairwise: bool = False) -> Keys:
     their order.
     """
     if pairwise:
-        kept = [np.unique(row) for row in X]
-        return np.concatenate([compiled.row_keys.of_dense(row[None, :], False) for row in kept])
-    rows = layout(sp.csr_array(X) if sp.issparse(X) else X)
-    keys = compiled.row_keys.of_dense(rows[0], True) if len(rows) == 1 else compiled.row_keys.of_sparse(*rows)
-    return np.asarray(keys)
+        return np.concatenate([_keys(np.unique(row)[None, :], counts_columns=False) for row in X])
+    return _keys(sp.csr_array(X) if sp.issparse(X) else X, counts_columns=True)
+
+
+def _keys(X: Matrix, *, counts_columns: bool) -> Keys:
+    return np.asarray(compiled.row_keys.of_rows(layout(X), X.shape[0], counts_columns))
