@@ -20,7 +20,8 @@ from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import KernelSource
-from margintree.solvers.linear_rows import NEWTON_FEATURES, IndexedRows, LinearRows
+from margintree.solvers.linear_rows import NEWTON_FEATURES, LinearRows
+from margintree.solvers.row_layout import IndexedRows
 
 Array = npt.NDArray[np.float64]
 

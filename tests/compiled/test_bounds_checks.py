@@ -19,7 +19,7 @@ from margintree.class_tree import ClassTree
 from margintree.compiled.walk import greedy
 from margintree.prediction.linear_tree import LinearTree
 from margintree.solvers.classifier import LinearClassifier
-from margintree.solvers.linear_rows import layout, read_only
+from margintree.solvers.row_layout import layout, read_only
 
 tree = ClassTree([1, -1, -1], [2, -1, -1], [-1, 0, 1])
 model = LinearTree.from_classifiers(tree, [LinearClassifier(np.arange(2), np.ones(2), 0.0)], 2)

@@ -8,7 +8,7 @@ PROGRAM = """
 import numpy as np
 import scipy.sparse as sp
 from margintree.compiled import linear_dual, rows
-from margintree.solvers.linear_rows import layout
+from margintree.solvers.row_layout import layout
 
 random = np.random.default_rng(0)
 X = layout(sp.random(200, 300, density=0.05, format="csr", random_state=random))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from margintree.compiled import gather
-from margintree.solvers.linear_rows import layout
+from margintree.solvers.row_layout import layout
 
 NARROW, WIDE = 30, 100_000
 

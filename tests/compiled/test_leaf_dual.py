@@ -7,8 +7,8 @@ from scipy.optimize import minimize
 
 from margintree.compiled import leaf_dual
 from margintree.compiled.rows import squared_norms
-from margintree.solvers.linear_rows import layout
 from margintree.solvers.newton import Start, newton
+from margintree.solvers.row_layout import layout
 from margintree.worker_threads import stop_flag
 
 LAYOUTS = pytest.mark.parametrize("make", [np.ascontiguousarray, sp.csr_array], ids=["dense", "csr"])

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 
 from margintree.compiled import pairs
 from margintree.compiled.rows import squared_norms
-from margintree.solvers.linear_rows import layout
+from margintree.solvers.row_layout import layout
 
 LAYOUTS = pytest.mark.parametrize("make", [np.ascontiguousarray, sp.csr_array], ids=["dense", "csr"])
 

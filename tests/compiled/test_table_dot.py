@@ -14,7 +14,7 @@ from margintree import compiled
 from margintree.prediction.decider import Decider
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier
-from margintree.solvers.linear_rows import layout
+from margintree.solvers.row_layout import layout
 
 WIDEST = 2**31 - 1
 # A decider with a table of its own reads nothing of the forest.
@@ -119,7 +119,7 @@ from margintree import compiled
 from margintree.prediction.decider import Decider
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier
-from margintree.solvers.linear_rows import layout
+from margintree.solvers.row_layout import layout
 
 NO_FOREST = (None,) * 11
 n_features = 400

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from margintree.prediction.flat_instance import FlatInstancePredictor
 from margintree.prediction.machine_set import LinearMachines
+from margintree.prediction.single_instance import FlatInstancePredictor
 
 N_FEATURES, N_MACHINES, N_COLUMNS = 2**31 - 1, 6, 100
 

@@ -16,7 +16,7 @@ from margintree.prediction.decider import Decider
 from margintree.prediction.flat_ranking import FlatRanking
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier
-from margintree.solvers.linear_rows import layout
+from margintree.solvers.row_layout import layout
 
 # The layouts of machines: how many columns, which part of them has a weight, and whether rows are sparse.
 LAYOUTS = {"dense": (30, 1.0, False), "dense weights": (30, 1.0, True), "sparse": (400, 0.2, True)}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from margintree.solvers import training_set as sets
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_source import KernelSource
-from margintree.solvers.linear_rows import IndexedRows
+from margintree.solvers.row_layout import IndexedRows
 from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet, Moments, pieces
 
 TIGHT = 1e-8

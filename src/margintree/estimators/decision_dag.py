@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from margintree.estimators.base import Kernel, MachineClassifier
 from margintree.estimators.one_vs_one import OneVsOneSVC
-from margintree.prediction.flat_instance import FlatInstancePredictor
+from margintree.prediction.single_instance import FlatInstancePredictor
 from margintree.training.machines import all_pairs, train_pairs
 
 

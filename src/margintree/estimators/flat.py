@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from margintree.estimators.base import MachineClassifier
 from margintree.estimators.training_data import TrainingData
-from margintree.prediction.flat_instance import FlatInstancePredictor
+from margintree.prediction.single_instance import FlatInstancePredictor
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.training.machines import Machine
 

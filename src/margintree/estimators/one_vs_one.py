@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from margintree import compiled
 from margintree.estimators.flat import FlatClassifier
-from margintree.prediction.flat_instance import FlatInstancePredictor
-from margintree.solvers.linear_rows import read_only
+from margintree.prediction.single_instance import FlatInstancePredictor
+from margintree.solvers.row_layout import read_only
 from margintree.training.machines import all_pairs, train_pairs
 
 

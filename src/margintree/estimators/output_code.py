@@ -9,7 +9,7 @@ from sklearn.utils._param_validation import StrOptions
 from margintree.estimators.base import Kernel
 from margintree.estimators.flat import FlatClassifier
 from margintree.prediction.decoding import class_scores, loss_weights
-from margintree.prediction.flat_instance import FlatInstancePredictor
+from margintree.prediction.single_instance import FlatInstancePredictor
 from margintree.structures import codes
 from margintree.training.code_machines import train_columns, training_accuracy
 

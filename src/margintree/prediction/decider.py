@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from margintree import compiled
 from margintree.prediction.weight_table import WeightTable
-from margintree.solvers.linear_rows import read_only
+from margintree.solvers.row_layout import read_only
 
 Index = npt.NDArray[np.int64]
 

@@ -8,8 +8,8 @@ import numpy as np
 from margintree import compiled
 from margintree.prediction.row_chunks import in_chunks
 from margintree.prediction.weight_table import WeightTable
-from margintree.solvers.linear_rows import layout, read_only
 from margintree.solvers.node_rows import Matrix
+from margintree.solvers.row_layout import layout, read_only
 from margintree.solvers.solution import Array
 
 

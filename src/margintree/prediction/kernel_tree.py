@@ -13,7 +13,7 @@ from margintree.prediction.linear_tree import Sigmoids, flat_forest
 from margintree.prediction.row_chunks import in_chunks
 from margintree.solvers.classifier import KernelClassifier, NodeClassifier
 from margintree.solvers.kernel_function import KernelFunction
-from margintree.solvers.linear_rows import layout, read_only
+from margintree.solvers.row_layout import layout, read_only
 from margintree.solvers.solution import Array
 
 # Kernel values held at once while predicting: 64 MB.

@@ -17,7 +17,7 @@ from margintree.class_tree import ClassTree
 from margintree.prediction.kernel_tree import BLOCK_ENTRIES
 from margintree.prediction.linear_tree import Sigmoids, flat_forest
 from margintree.solvers.classifier import KernelClassifier, NodeClassifier
-from margintree.solvers.linear_rows import layout, read_only
+from margintree.solvers.row_layout import layout, read_only
 from margintree.solvers.training_set import KernelTrainingSet
 
 Index = npt.NDArray[np.int64]

@@ -13,8 +13,8 @@ from margintree.class_tree import ClassTree
 from margintree.prediction.row_chunks import in_chunks
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier, NodeClassifier
-from margintree.solvers.linear_rows import layout, read_only
 from margintree.solvers.node_rows import Matrix
+from margintree.solvers.row_layout import layout, read_only
 from margintree.solvers.solution import Array
 
 # Rows in single precision are copied to double precision, so many values at a time.

@@ -133,30 +133,6 @@ class RowReader:
         return _bounded(decisions(X)[0])
 
 
-@dataclass(frozen=True, eq=False)
-class RowPredictor:
-    """Classifies one row at a time; read-only, so threads may share it.
-
-    A row is given dense, ``predict(x)``, or sparse, ``predict(indices, values)`` with ascending columns. The labels
-    are those of the estimator's ``predict``. Only the width of a dense row, the columns of a sparse one, and that
-    values are finite are checked.
-    """
-
-    classes: npt.NDArray[Any]
-    n_features: int
-    _reader: RowReader
-    # From a row and the arguments of the rule to the number of a class; -1 for a row that is not sound.
-    _choice: Callable[..., int]
-    _rule: tuple[Any, ...]
-
-    def predict(self, x: Any, values: Any = None) -> Any:
-        """Return the label of one row, dense ``x`` or sparse ``x`` (the columns) and ``values``."""
-        number = self._choice(self._reader.read(x, values), *self._rule)
-        if number < 0:
-            raise self._reader.complaint(x, values)
-        return self.classes[number]
-
-
 def _bounded(values: Array) -> Array:
     """Return finite values of machines: one that overflows says nothing of the row, whose soundness is asked next."""
     return np.ascontiguousarray(np.nan_to_num(values))

@@ -9,8 +9,8 @@ import numpy.typing as npt
 from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.prediction.kernel_tree import BLOCK_ENTRIES
-from margintree.solvers.linear_rows import layout, read_only
 from margintree.solvers.node_rows import Matrix
+from margintree.solvers.row_layout import layout, read_only
 from margintree.solvers.solution import Array
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from margintree import compiled
 from margintree.solvers.classifier import LinearClassifier
-from margintree.solvers.linear_rows import read_only
+from margintree.solvers.row_layout import read_only
 from margintree.solvers.solution import Array
 
 # A machine takes a dense row once its weights fill this part of it; a sparse one needs two and a half cells a weight.

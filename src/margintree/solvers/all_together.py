@@ -19,8 +19,9 @@ from typing import Literal
 import numpy as np
 
 from margintree import compiled
-from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, NEWTON_ITERATIONS, POLISH_TOL, LinearRows, layout
+from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, NEWTON_ITERATIONS, POLISH_TOL, LinearRows
 from margintree.solvers.newton import Start, newton
+from margintree.solvers.row_layout import layout
 from margintree.solvers.solution import Array, DualSolution
 from margintree.worker_threads import stoppable
 

@@ -17,7 +17,8 @@ from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.joint_newton import TreeRows, newton
-from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, POLISH_TOL, POLISH_WORK, LinearRows, layout
+from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, POLISH_TOL, POLISH_WORK, LinearRows
+from margintree.solvers.row_layout import layout
 from margintree.solvers.solution import Array, DualSolution
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.worker_threads import stoppable

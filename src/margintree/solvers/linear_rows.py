@@ -6,7 +6,7 @@ problem stay where they are.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import MEGABYTE, KernelSource
 from margintree.solvers.newton import Start, newton
 from margintree.solvers.node_rows import Matrix, NodeRows
+from margintree.solvers.row_layout import IndexedRows, SparseRows, layout, with_constant
 from margintree.solvers.solution import Array, DualSolution, SVMSolution
 from margintree.worker_threads import stoppable
 
@@ -42,55 +43,6 @@ POLISH_TOL = 1e-12
 # Class vectors of sparse rows are laid out dense up to this many entries (16 MB): their products cost less than the
 # bookkeeping of a sparse matrix, on news20 a ninth.
 DENSE_CLASS_VECTORS = 2**21
-
-
-@dataclass(frozen=True, eq=False)
-class SparseRows:
-    """CSR arrays of a node's own rows; a scipy matrix costs more to set up than a small node costs to solve."""
-
-    indptr: npt.NDArray[np.int64]
-    indices: npt.NDArray[np.int32]
-    data: Array
-    shape: tuple[int, int]
-
-    @property
-    def nnz(self) -> int:
-        return len(self.data)
-
-    def toarray(self) -> Array:
-        """Return the rows as a dense matrix."""
-        return np.asarray(compiled.gather.dense(self.indptr, self.indices, self.data, self.shape[1]))
-
-    def matrix(self) -> sp.csr_array:
-        """Return the rows as a scipy matrix."""
-        return sp.csr_array((self.data, self.indices, self.indptr), shape=self.shape, copy=False)
-
-
-@dataclass(frozen=True, eq=False)
-class IndexedRows:
-    """Rows of a dense matrix that is too large for copies, with a constant feature or without."""
-
-    values: npt.NDArray[np.floating]
-    row_index: npt.NDArray[np.int64]
-    has_constant: bool
-    # Of all rows of the matrix: many small problems share them.
-    squared_norms: Array
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self.row_index), self.values.shape[1] + self.has_constant
-
-    def toarray(self) -> Array:
-        """Return a copy of the rows."""
-        return with_constant(self.values[self.row_index], self.has_constant)
-
-
-def with_constant(values: npt.NDArray[np.floating], has_constant: bool) -> Array:
-    """Return dense rows in double precision, with a last column of ones if there is a constant feature."""
-    n_rows, n_columns = values.shape
-    features = np.ones((n_rows, n_columns + has_constant))
-    features[:, :n_columns] = values
-    return features
 
 
 class LinearRows(NodeRows):
@@ -157,25 +109,8 @@ class LinearRows(NodeRows):
         weights = np.zeros(self.features.shape[1])
         if start is not None:
             compiled.linear_dual.accumulate(self._rows, alpha * signs, weights)
-        decision = np.empty(self.n_rows)
-        newton_pays = self._is_dense and self.features.shape[1] <= NEWTON_FEATURES
-        epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, self.features.shape[1])) if newton_pays else max_iter
-        with stoppable() as stop:
-            n_iter, primal, dual = compiled.linear_dual.solve(
-                self._rows,
-                signs,
-                self.ridge,
-                self._squared_norms,
-                alpha,
-                weights,
-                decision,
-                tol,
-                cutoff,
-                epochs,
-                self.seed,
-                stop,
-            )
-        if newton_pays and primal - dual > tol * primal and dual <= cutoff:
+        decision, n_iter, primal, dual = self._descend(self._rows, signs, alpha, weights, tol, max_iter, cutoff)
+        if self._newton_pays(weights) and primal - dual > tol * primal and dual <= cutoff:
             steps, weights, alpha, decision, primal, dual = newton(
                 self.feature_matrix, signs, self.ridge, Start(weights, alpha, dual), tol, cutoff, NEWTON_ITERATIONS
             )
@@ -207,26 +142,9 @@ class LinearRows(NodeRows):
         rows = (layout(self._own_copy), self.classes, mix)
         weights = np.zeros((self.features.shape[1], mix.shape[1]))
         compiled.linear_dual.accumulate(rows, alpha, weights)
-        signed = np.empty(self.n_rows)
         # |psi(x)|^2 = |x|^2 sum_m mu_m = |x|^2.
-        newton_pays = self._is_dense and weights.size <= NEWTON_FEATURES
-        epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, weights.size)) if newton_pays else max_iter
-        with stoppable() as stop:
-            n_iter, primal, dual = compiled.linear_dual.solve(
-                rows,
-                signs,
-                self.ridge,
-                self._squared_norms,
-                alpha,
-                weights,
-                signed,
-                tol,
-                np.inf,
-                epochs,
-                self.seed,
-                stop,
-            )
-        if newton_pays and primal - dual > tol * primal:
+        signed, n_iter, primal, dual = self._descend(rows, signs, alpha, weights, tol, max_iter, np.inf)
+        if self._newton_pays(weights) and primal - dual > tol * primal:
             psi = (self._own_copy[:, :, None] * mix[self.classes][:, None, :]).reshape(self.n_rows, -1)
             steps, flat, alpha, signed, primal, dual = newton(
                 psi, signs, self.ridge, Start(weights.reshape(-1)), tol, np.inf, NEWTON_ITERATIONS
@@ -234,6 +152,22 @@ class LinearRows(NodeRows):
             n_iter += steps
             weights = flat.reshape(weights.shape)
         return DualSolution(alpha, signed, primal, dual, float(np.sum(weights**2)), n_iter)
+
+    def _newton_pays(self, weights: Array) -> bool:
+        return self._is_dense and weights.size <= NEWTON_FEATURES
+
+    def _descend(
+        self, rows: Any, signs: Array, alpha: Array, weights: Array, tol: float, max_iter: int, cutoff: float
+    ) -> tuple[Array, int, float, float]:
+        """Run coordinate descent from ``alpha`` and ``weights``, in place; see ``margintree.compiled.linear_dual``."""
+        newton_follows = self._newton_pays(weights)
+        epochs = min(max_iter, max(EPOCHS_BEFORE_NEWTON, weights.size)) if newton_follows else max_iter
+        ridge, norms, decision = self.ridge, self._squared_norms, np.empty(self.n_rows)
+        with stoppable() as stop:
+            n_iter, primal, dual = compiled.linear_dual.solve(
+                rows, signs, ridge, norms, alpha, weights, decision, tol, cutoff, epochs, self.seed, stop
+            )
+        return decision, n_iter, primal, dual
 
     def _inner_products_pay(self, n_planes: int) -> bool:
         """Return whether a step over all planes' features costs more than one over the inner products with all rows."""
@@ -305,27 +239,3 @@ class LinearRows(NodeRows):
 def _inner_products(A: Matrix, B: Matrix) -> Array:
     products = A @ B.T
     return np.asarray(products.toarray() if sp.issparse(products) else products)
-
-
-def layout(features: Matrix | SparseRows | IndexedRows) -> tuple[npt.NDArray[np.generic], ...]:
-    """Return the arrays that the compiled loops read; see ``margintree.compiled.rows``.
-
-    They are read-only views, so that a user's read-only array and a writable one run the same
-    compiled code.
-    """
-    if isinstance(features, np.ndarray):
-        return (read_only(np.ascontiguousarray(features)),)
-    if isinstance(features, IndexedRows):
-        return read_only(np.ascontiguousarray(features.values)), read_only(features.row_index)
-    return (
-        read_only(features.indptr.astype(np.int64, copy=False).view(np.uint64)),
-        read_only(features.indices.astype(np.int32, copy=False).view(np.uint32)),
-        read_only(features.data),
-    )
-
-
-def read_only(array: npt.NDArray[np.generic]) -> npt.NDArray[np.generic]:
-    """Return a view that cannot be written to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -10,8 +10,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from margintree import compiled
-from margintree.solvers.linear_rows import layout
 from margintree.solvers.node_rows import Matrix
+from margintree.solvers.row_layout import layout
 
 Keys = npt.NDArray[np.uint64]
 

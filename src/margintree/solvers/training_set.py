@@ -16,8 +16,9 @@ from margintree.solvers.classifier import KernelClassifier, LinearClassifier, No
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_rows import KernelRows
 from margintree.solvers.kernel_source import KernelSource, PairBlocks
-from margintree.solvers.linear_rows import POLISH_WORK, IndexedRows, LinearRows, SparseRows, layout, with_constant
+from margintree.solvers.linear_rows import POLISH_WORK, LinearRows
 from margintree.solvers.node_rows import Matrix, NodeRows, sample_of_classes
+from margintree.solvers.row_layout import IndexedRows, SparseRows, layout, with_constant
 from margintree.solvers.solution import Array, SVMSolution
 from margintree.worker_threads import stoppable
 

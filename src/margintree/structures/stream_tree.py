@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from margintree import compiled
 from margintree.class_tree import ClassTree
-from margintree.solvers.linear_rows import layout
 from margintree.solvers.node_rows import Matrix
+from margintree.solvers.row_layout import layout
 from margintree.solvers.solution import Array
 from margintree.structures.preorder import preorder_of
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from margintree import compiled
 from margintree.solvers.classifier import LinearClassifier, NodeClassifier
-from margintree.solvers.linear_rows import layout
+from margintree.solvers.row_layout import layout
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.training.machines import Trainer, as_kept, train_against_the_rest
