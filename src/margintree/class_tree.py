@@ -46,6 +46,8 @@ class ClassTree:
         Leaf of each class.
     internal_nodes : ndarray of int32, shape (n_classes - 1,)
         Nodes with children, in preorder.
+    n_nodes, n_classes : int
+        Numbers of nodes, 2 n_classes - 1, and of classes.
 
     Examples
     --------
@@ -57,8 +59,12 @@ class ClassTree:
     ([0, 1, 1, 2, 2], [-1, 0, 0, 2, 2])
     >>> tree.leaf_of_class.tolist(), tree.internal_nodes.tolist()
     ([3, 1, 4], [0, 2])
+    >>> tree.n_nodes, tree.n_classes
+    (5, 3)
     """
 
+    n_nodes: int = field(init=False)
+    n_classes: int = field(init=False)
     children_left: IntArray
     children_right: IntArray
     leaf_class: IntArray
@@ -82,8 +88,9 @@ class ClassTree:
         leaf_of_class[classes[leaves]] = leaves
         end = _subtree_end(right.tolist())
         arrays: tuple[ArrayLike, ...] = (left, right, classes, depth, parent, leaf_of_class, internal, end)
-        for attribute, array in zip(fields(self), arrays, strict=True):
-            object.__setattr__(self, attribute.name, _read_only(array))
+        values = (len(left), len(leaves), *map(_read_only, arrays))
+        for attribute, value in zip(fields(self), values, strict=True):
+            object.__setattr__(self, attribute.name, value)
 
     @classmethod
     def from_nested(cls, nested: NestedClasses) -> Self:
@@ -157,28 +164,6 @@ class ClassTree:
                 children_left[node], children_right[node] = roots.pop(), roots.pop()
             roots.append(node)
         return cls(children_left, children_right, leaf_class)
-
-    @property
-    def n_nodes(self) -> int:
-        """Number of nodes, 2 n_classes - 1.
-
-        Examples
-        --------
-        >>> ClassTree.from_nested((0, (1, 2))).n_nodes
-        5
-        """
-        return len(self.leaf_class)
-
-    @property
-    def n_classes(self) -> int:
-        """Number of classes.
-
-        Examples
-        --------
-        >>> ClassTree.from_nested((0, (1, 2))).n_classes
-        3
-        """
-        return len(self.leaf_of_class)
 
     @property
     def max_depth(self) -> int:

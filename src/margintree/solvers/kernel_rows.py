@@ -73,6 +73,7 @@ class KernelRows(NodeRows):
             self._slot = np.full(n, -1)
             self._holder = np.full(capacity, -1)
             self._next = 0
+        self.can_be_shared = self.holds_all
         diagonal = np.asarray(gram.diagonal(), dtype=np.float64) if gram is not None else source.diagonal(row_index)
         self._recent = np.zeros(len(self._gram), dtype=np.uint8)
         # A function that is no kernel may have k(x, x) < 0; the gap that then stays open is reported.
@@ -86,10 +87,6 @@ class KernelRows(NodeRows):
         follows = np.diff(self.row_index) == 1
         follows[self.class_start[1:-1] - 1] = True
         return bool(follows.all())
-
-    @property
-    def can_be_shared(self) -> bool:
-        return self.holds_all
 
     def part(self, row: npt.NDArray[np.int64], class_start: npt.NDArray[np.int64]) -> "KernelRows":
         return KernelRows(self.source, self.row_index[row], class_start, self.ridge[row], self.seed)

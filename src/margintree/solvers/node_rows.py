@@ -46,25 +46,15 @@ class NodeRows(ABC):
 
     # A search for a labelling looks at no more rows than about this; the machine of the node learns from all.
     SEARCHED_ROWS: ClassVar[int]
+    # Whether several threads may solve on these rows at once.
+    can_be_shared = True
 
     def __init__(self, class_start: npt.NDArray[np.int64], ridge: Array, seed: int) -> None:
         self.class_start = class_start
         self.ridge = ridge
         self.seed = seed
-        self.classes = np.repeat(np.arange(len(class_start) - 1), np.diff(class_start))
-
-    @property
-    def can_be_shared(self) -> bool:
-        """Whether several threads may solve on these rows at once."""
-        return True
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.ridge)
-
-    @property
-    def n_classes(self) -> int:
-        return len(self.class_start) - 1
+        self.n_rows, self.n_classes = len(ridge), len(class_start) - 1
+        self.classes = np.repeat(np.arange(self.n_classes), np.diff(class_start))
 
     @abstractmethod
     def solve(

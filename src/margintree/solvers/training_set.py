@@ -63,14 +63,7 @@ class TrainingSet(ABC):
         self.sample_weight = sample_weight
         self.sizes = np.add.reduceat(sample_weight, class_start[:-1])
         self.ridge = 1.0 / cost
-
-    @property
-    def n_rows(self) -> int:
-        return len(self.ridge)
-
-    @property
-    def n_classes(self) -> int:
-        return len(self.class_start) - 1
+        self.n_rows, self.n_classes = len(cost), len(class_start) - 1
 
     def rows_of(self, classes: Index) -> tuple[Index, Index]:
         """Return the rows of the given classes, in their order, and where each class starts."""

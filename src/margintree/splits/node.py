@@ -125,6 +125,7 @@ class NodeProblem:
     ) -> None:
         self.rows = rows
         self.sizes = sizes
+        self.n_classes = len(sizes)
         self.classes = np.arange(len(sizes)) if classes is None else classes
         self.tol, self.max_iter, self.seed, self.share = tol, max_iter, seed, share
         total, largest = sizes.sum(), sizes.max()
@@ -134,10 +135,6 @@ class NodeProblem:
         self.beta = float(min(widest, total - 0.5 * sizes.min()))
         self._units = integer_units(sizes)
         self.n_iter = 0
-
-    @property
-    def n_classes(self) -> int:
-        return len(self.sizes)
 
     def solve(
         self,
