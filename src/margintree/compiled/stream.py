@@ -13,7 +13,8 @@ squared loss, run for the time h with D held fixed (Karampatziakis & Langford 20
 An output that already lies beyond its target has no loss once clipped and takes no step.
 
 All weights are entries of one list, which an index finds by node and column: an open-addressing hash table. Nothing
-grows here: ``absorb`` returns early when there may be too little room for the next row.
+grows here: ``absorb`` returns early when there may be too little room for the next row. ``tree`` is a ``GrowingTree``
+of ``margintree.structures.stream_tree``, ``model`` are the ``NodeRegressors`` of ``margintree.solvers.online``.
 
 See docs/solvers/stream.md.
 """
@@ -24,37 +25,6 @@ import numpy as np
 
 from margintree.compiled.compile import compiled
 from margintree.compiled.rows import row_entry, row_of
-
-
-class GrowingTree(NamedTuple):
-    """Nodes in order of creation, -1 where there is none; node 0 is the root."""
-
-    children_left: np.ndarray
-    children_right: np.ndarray
-    parent: np.ndarray
-    leaf_class: np.ndarray
-    n_leaves: np.ndarray
-    leaf_of_class: np.ndarray
-    n_nodes: np.ndarray
-
-
-class NodeRegressors(NamedTuple):
-    """The weights of all nodes; the constant feature is the last column of ``scale``."""
-
-    # Largest magnitude of each column so far.
-    scale: np.ndarray
-    # m and Q of the step size.
-    totals: np.ndarray
-    # Entry e is the pair of w_i and G_i of this node and column; the first n_entries[0] are in use.
-    node: np.ndarray
-    column: np.ndarray
-    state: np.ndarray
-    n_entries: np.ndarray
-    # The entries of a node: the last one, and the one before each; -1 at the end.
-    last: np.ndarray
-    before: np.ndarray
-    # The hash table of entries, twice as long as there is room for them; -1 where it is empty.
-    index: np.ndarray
 
 
 class Row(NamedTuple):
@@ -124,13 +94,13 @@ def rescale(row, count, weight, model):
 @compiled
 def slot_of(model, node, column):
     """Return the position of the entry of a node and column in the index, or where it would be inserted."""
-    mask = model.index.shape[0] - 1
+    mask = model.table.shape[0] - 1
     key = np.uint64(node) * np.uint64(model.scale.shape[0]) + np.uint64(column)
     slot = np.int64(scrambled(key + np.uint64(0x9E3779B97F4A7C15)) & np.uint64(mask))
-    entry = model.index[slot]
+    entry = model.table[slot]
     while entry >= 0 and (model.column[entry] != column or model.node[entry] != node):
         slot = (slot + 1) & mask
-        entry = model.index[slot]
+        entry = model.table[slot]
     return slot
 
 
@@ -149,7 +119,7 @@ def add_entry(model, node, column, weight, square):
 def link(model, entry):
     """Put an entry into the index and behind the others of its node."""
     node = model.node[entry]
-    model.index[slot_of(model, node, model.column[entry])] = entry
+    model.table[slot_of(model, node, model.column[entry])] = entry
     model.before[entry], model.last[node] = model.last[node], entry
 
 
@@ -165,7 +135,7 @@ def output(model, node, row, count):
     """Return 1/2 + w'x at a node, not clipped, and leave in ``row`` which entries the weights are."""
     total = 0.5
     for j in range(count):
-        entry = model.index[slot_of(model, node, row.columns[j])]
+        entry = model.table[slot_of(model, node, row.columns[j])]
         row.entries[j] = entry
         if entry >= 0:
             total += model.state[entry, 0] * row.values[j]

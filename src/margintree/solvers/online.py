@@ -6,7 +6,7 @@ unscaled features.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,25 @@ Index = npt.NDArray[np.int64]
 
 # Weights that there is room for at first, at least.
 FIRST_ENTRIES = 2**12
+
+
+class NodeRegressors(NamedTuple):
+    """The weights of all nodes; the constant feature is the last column of ``scale``."""
+
+    # Largest magnitude of each column so far.
+    scale: npt.NDArray[Any]
+    # m and Q of the step size.
+    totals: npt.NDArray[Any]
+    # Entry e is the pair of w_i and G_i of this node and column; the first n_entries[0] are in use.
+    node: npt.NDArray[Any]
+    column: npt.NDArray[Any]
+    state: npt.NDArray[Any]
+    n_entries: npt.NDArray[Any]
+    # The entries of a node: the last one, and the one before each; -1 at the end.
+    last: npt.NDArray[Any]
+    before: npt.NDArray[Any]
+    # The hash table of entries, twice as long as there is room for them; -1 where it is empty.
+    table: npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +74,7 @@ class OnlineRegressors:
         self._node, self._column, self._last, self._before = (np.empty(0, dtype=np.int64) for _ in range(4))
         self._state, self._n_entries = np.empty((0, 2)), np.zeros(1, dtype=np.int64)
         # None where weights are only read, as those of a file are at first: learning alone looks them up.
-        self._index: Index | None = None
+        self._table: Index | None = None
 
     @classmethod
     def from_stored(cls, stored: StoredRegressors, *, learning_rate: float, fit_intercept: bool) -> "OnlineRegressors":
@@ -77,7 +96,7 @@ class OnlineRegressors:
     def reserve(self, n_nodes: int) -> None:
         """Make room for nodes 0 .. n_nodes - 1."""
         self._last = lengthened(self._last, n_nodes, -1)
-        if self._index is None:
+        if self._table is None:
             self.make_room()
 
     def make_room(self) -> None:
@@ -88,13 +107,23 @@ class OnlineRegressors:
         self._column = lengthened(self._column, n_entries, 0)
         self._state = lengthened(self._state, n_entries, 0.0)
         self._last, self._before = np.full_like(self._last, -1), np.empty(n_entries, dtype=np.int64)
-        self._index = np.full(2 * n_entries, -1)
+        self._table = np.full(2 * n_entries, -1)
         compiled.stream.link_all(self.arrays())
 
-    def arrays(self) -> Any:
+    def arrays(self) -> NodeRegressors:
         """Return the arrays as the compiled loop takes them; it writes to them."""
-        entries = (self._node, self._column, self._state, self._n_entries, self._last, self._before, self._index)
-        return compiled.stream.NodeRegressors(self._scale, self._totals, *entries)
+        assert self._table is not None
+        return NodeRegressors(
+            self._scale,
+            self._totals,
+            self._node,
+            self._column,
+            self._state,
+            self._n_entries,
+            self._last,
+            self._before,
+            self._table,
+        )
 
     def weights(self, nodes: Index) -> tuple[Index, Index, Array, Array]:
         """Return 1/2 - f before clipping, so that positive means left, as weights over unscaled features.
@@ -125,7 +154,7 @@ class OnlineRegressors:
         # Room for more needs no place in a file.
         used = int(self._n_entries[0])
         entries = {name: getattr(self, name)[:used] for name in ("_node", "_column", "_state")}
-        return self.__dict__ | entries | {"_before": self._before[:0], "_index": None}
+        return self.__dict__ | entries | {"_before": self._before[:0], "_table": None}
 
 
 def lengthened(array: npt.NDArray[Any], length: int, value: float) -> npt.NDArray[Any]:

@@ -12,7 +12,7 @@ the depth of a tree grows with the logarithm of its leaves.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from margintree import compiled
 from margintree.class_tree import ClassTree
 from margintree.solvers.node_rows import Matrix
+from margintree.solvers.online import OnlineRegressors, lengthened
 from margintree.solvers.row_layout import layout
 from margintree.solvers.solution import Array
 from margintree.structures.preorder import preorder_of
@@ -27,20 +28,16 @@ from margintree.structures.preorder import preorder_of
 Index = npt.NDArray[np.int64]
 
 
-class Regressors(Protocol):
-    """The regressors of the nodes, which learn while the tree grows."""
+class GrowingTree(NamedTuple):
+    """Nodes in order of creation, -1 where there is none; node 0 is the root."""
 
-    learning_rate: float
-    fit_intercept: bool
-
-    def reserve(self, n_nodes: int) -> None:
-        """Make room for nodes 0 .. n_nodes - 1."""
-
-    def make_room(self) -> None:
-        """Make more room for weights."""
-
-    def arrays(self) -> Any:
-        """Return the arrays that the compiled loop reads and writes."""
+    children_left: Index
+    children_right: Index
+    parent: Index
+    leaf_class: Index
+    n_leaves: Index
+    leaf_of_class: Index
+    n_nodes: Index
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,11 +81,8 @@ class StreamTree:
 
     def __init__(self, alpha: float) -> None:
         self.alpha = alpha
-        self._children_left, self._children_right, self._parent, self._leaf_class, self._leaf_of_class = (
-            np.empty(0, dtype=np.int64) for _ in range(5)
-        )
-        self._n_leaves = np.empty(0, dtype=np.int64)
-        self._n_nodes = np.zeros(1, dtype=np.int64)
+        nothing = np.empty(0, dtype=np.int64)
+        self._nodes = GrowingTree(nothing, nothing, nothing, nothing, nothing, nothing, np.zeros(1, dtype=np.int64))
 
     @classmethod
     def from_class_tree(cls, tree: ClassTree, number: Index, class_of_label: Index, alpha: float) -> "StreamTree":
@@ -105,23 +99,24 @@ class StreamTree:
         """
         growing = cls(alpha)
         growing._reserve(tree.n_classes)
+        nodes = growing._nodes
         inner, leaves = tree.internal_nodes, tree.leaf_of_class[class_of_label]
-        growing._children_left[number[inner]] = number[tree.children_left[inner]]
-        growing._children_right[number[inner]] = number[tree.children_right[inner]]
-        growing._parent[number[1:]] = number[tree.parent[1:]]
-        growing._leaf_class[number[leaves]] = np.arange(tree.n_classes)
-        growing._leaf_of_class[:] = number[leaves]
+        nodes.children_left[number[inner]] = number[tree.children_left[inner]]
+        nodes.children_right[number[inner]] = number[tree.children_right[inner]]
+        nodes.parent[number[1:]] = number[tree.parent[1:]]
+        nodes.leaf_class[number[leaves]] = np.arange(tree.n_classes)
+        nodes.leaf_of_class[:] = number[leaves]
         n_leaves = np.ones(tree.n_nodes, dtype=np.int64)
         for node in inner[::-1].tolist():
             n_leaves[node] = n_leaves[tree.children_left[node]] + n_leaves[tree.children_right[node]]
-        growing._n_leaves[number] = n_leaves
-        growing._n_nodes[0] = tree.n_nodes
+        nodes.n_leaves[number] = n_leaves
+        nodes.n_nodes[0] = tree.n_nodes
         return growing
 
-    def absorb(self, X: Matrix, stream: Stream, regressors: Regressors) -> None:
+    def absorb(self, X: Matrix, stream: Stream, regressors: OnlineRegressors) -> None:
         """Process the rows of the stream one by one."""
         self._reserve(int(stream.labels.max(initial=-1)) + 1)
-        regressors.reserve(len(self._parent))
+        regressors.reserve(len(self._nodes.parent))
         done = 0
         while True:
             done = compiled.stream.absorb(
@@ -130,7 +125,7 @@ class StreamTree:
                 stream.labels,
                 stream.weight,
                 done,
-                self._arrays(),
+                self._nodes,
                 regressors.arrays(),
                 self.alpha,
                 regressors.learning_rate,
@@ -145,29 +140,21 @@ class StreamTree:
 
         ``class_of_label`` names the class of each label: a permutation of 0 .. n_labels - 1.
         """
-        pairs = zip(self._children_left.tolist(), self._children_right.tolist(), strict=True)
+        nodes = self._nodes
+        pairs = zip(nodes.children_left.tolist(), nodes.children_right.tolist(), strict=True)
         number = np.array(preorder_of({node: pair for node, pair in enumerate(pairs) if pair[0] >= 0}))
-        is_leaf = self._children_left[number] < 0
-        tree = ClassTree.from_preorder(np.where(is_leaf, class_of_label[self._leaf_class[number]], -1).tolist())
+        is_leaf = nodes.children_left[number] < 0
+        tree = ClassTree.from_preorder(np.where(is_leaf, class_of_label[nodes.leaf_class[number]], -1).tolist())
         return tree, number
 
     def _reserve(self, n_labels: int) -> None:
-        missing = n_labels - len(self._leaf_of_class)
-        if missing <= 0:
-            return
-        n_nodes = 2 * n_labels - 1 - len(self._parent)
-        for name in ("_children_left", "_children_right", "_parent", "_leaf_class"):
-            setattr(self, name, np.append(getattr(self, name), np.full(n_nodes, -1)))
-        self._n_leaves = np.append(self._n_leaves, np.zeros(n_nodes, dtype=np.int64))
-        self._leaf_of_class = np.append(self._leaf_of_class, np.full(missing, -1))
-
-    def _arrays(self) -> Any:
-        return compiled.stream.GrowingTree(
-            self._children_left,
-            self._children_right,
-            self._parent,
-            self._leaf_class,
-            self._n_leaves,
-            self._leaf_of_class,
-            self._n_nodes,
+        nodes, n_nodes = self._nodes, 2 * n_labels - 1
+        self._nodes = GrowingTree(
+            lengthened(nodes.children_left, n_nodes, -1),
+            lengthened(nodes.children_right, n_nodes, -1),
+            lengthened(nodes.parent, n_nodes, -1),
+            lengthened(nodes.leaf_class, n_nodes, -1),
+            lengthened(nodes.n_leaves, n_nodes, 0),
+            lengthened(nodes.leaf_of_class, n_labels, -1),
+            nodes.n_nodes,
         )
