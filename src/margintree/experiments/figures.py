@@ -129,7 +129,7 @@ def _draw_cost(axes: "Axes", summary: Summary) -> None:
         axes.plot(cost, accuracy, marker, color=colour, markersize=9, markerfacecolor=fill, label=name)
     axes.set_xscale("log")
     axes.margins(0.08, 0.12)
-    axes.set(xlabel="decision functions per prediction, geometric mean", ylabel="mean accuracy, %")
+    axes.set(xlabel="decision functions (geometric mean)", ylabel="mean accuracy, %")
     _plain_log_ticks(axes, axes.xaxis, [cost for _, cost in points.values()])
 
 
