@@ -1,5 +1,6 @@
 """The rooms of the house: who may import whom, what an import costs, and the style of every file."""
 
+import ast
 import re
 import subprocess
 import sys
@@ -71,4 +72,18 @@ def test_importing_the_estimator_does_not_load_numba():
 
 def test_no_source_file_is_longer_than_one_sitting():
     lengths = {p.name: len(p.read_text().splitlines()) for p in (ROOT / "src").rglob("*.py")}
-    assert {name: n for name, n in lengths.items() if n > 450} == {}
+    assert {name: n for name, n in lengths.items() if n > 400} == {}
+
+
+def test_no_function_has_more_than_eight_parameters():
+    # Apart from compiled loops, and from estimators, whose parameters are those of their users.
+    package, found = ROOT / "src" / "margintree", {}
+    for path in package.rglob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(function, ast.FunctionDef) and path.parent.name != "compiled":
+                given = function.args
+                names = {a.arg for a in (*given.posonlyargs, *given.args, *given.kwonlyargs)} - {"self", "cls"}
+                is_estimator = path.parent.name == "estimators" and function.name == "__init__"
+                if len(names) > 8 and not is_estimator:
+                    found[f"{path.name}: {function.name}"] = len(names)
+    assert found == {}
