@@ -18,8 +18,8 @@ FIT = "model = margintree.MarginTreeClassifier(walk='greedy', calibration_folds=
     ],
     ids=["the package", "the room", "a fit, an explanation and a picture for notebooks"],
 )
-def test_neither_matplotlib_nor_networkx_is_imported(code):
-    code += "; import sys; print([m for m in ('matplotlib', 'networkx') if m in sys.modules])"
+def test_neither_drawing_nor_documentation_packages_are_imported(code):
+    code += "; import sys; print([m for m in ('matplotlib', 'networkx', 'sphinx', 'numpydoc') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -171,7 +171,7 @@ def test_search_does_not_mind_case_and_accents(page, typed, found):
     press(page, "/", *typed)
     options = page.find_elements("css selector", "#hits [role=option]")
     assert [option.text.split("\n")[0] for option in options] == found
-    assert found or "No class has such a name" in text(page, "#hits")
+    assert found or "No matching class" in text(page, "#hits")
 
 
 def test_labels_are_shown_as_text_wherever_they_stand(page, digits_page):
@@ -294,6 +294,25 @@ def test_the_path_of_a_row_has_its_probabilities_and_where_it_goes_wrong(page, d
     assert len(ranked) == 5
     click(page, "#row-after")
     assert page.find_element("id", "row-number").get_attribute("value") == str(rows["number"][wrong[1]])
+
+
+def test_search_for_a_class_leaves_the_path_of_a_row(page, digits_page):
+    data = data_of(digits_page)
+    click(page, "#tab-row")
+    click(page, "#row-after")
+    assert text(page, "#row h2") == "Row 0"
+    other = next(k for k in range(10) if k != data["rows"]["predicted"][0] and data["classes"][k].startswith("seven"))
+    press(page, "/", *data["classes"][other], "ENTER")
+    click(page, "#tab-row")
+    assert text(page, "#row h2") == "No row chosen"
+
+
+@pytest.mark.parametrize(("C", "x", "power"), [(1.0, 1e-4, "10⁷"), (1e8, 1e-2, "10⁻⁴")])
+def test_large_and_small_numbers_are_written_as_powers_of_ten(browser, tmp_path, C, x, power):
+    model = MarginTreeClassifier(C=C, walk="greedy", calibration_folds=0, fit_intercept=False)
+    export_html(model.fit([[-x], [x]], [0, 1]), tmp_path / "page.html")
+    opened(browser, tmp_path / "page.html")
+    assert power in text(browser, "#node .numbers").splitlines()[1]
 
 
 def depth_of(data, k):

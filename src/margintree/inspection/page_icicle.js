@@ -1,14 +1,14 @@
-// The icicle: one column per depth, one row per class; a node is as high as its classes are many.
+// The icicle: one column per depth, one row per class; the height of a node is its number of classes.
 // Zooming moves along the classes only. The columns follow: those above what is shown slide out to the left.
 
-const LEVELS_KEPT = 0.3; // Part of the column above the node in view that stays, to show where one came from.
-const SMALL_ROW = 4; // Pixels; lower cells are plain, and those within one pixel get their mean colour.
-const DIMMED = 0.3; // Strength of what is not on the path of the chosen row.
+const LEVELS_KEPT = 0.3; // Part of the parent column that stays visible, for orientation.
+const SMALL_ROW = 4; // Pixels; lower cells have no label, and cells within one pixel are drawn in their mean colour.
+const DIMMED = 0.3; // Opacity of nodes that are not on the path of the chosen row.
 
 // Columns get narrower with the depth, because cells do.
 const flow = (t) => (t < 0 ? t : 0.4 * t + 2.4 * (1 - Math.exp(-t / 4)));
 
-// Low cells of one column, gathered until they fill a pixel.
+// Low cells of one column, collected until they fill a pixel.
 class Column {
   constructor(from, width) {
     Object.assign(this, { from, width: width - (width > 4 ? 1 : 0), start: 0, end: -1, sum: 0, shaded: 0 });
@@ -43,7 +43,7 @@ class Icicle {
     this.deepest = layout.tree.maxDepth;
   }
 
-  // Room for the names of the deepest classes, once they can be read.
+  // The width for the names of the deepest classes, as soon as they are legible.
   gutter(area, view) {
     const row = area.h / (view.y1 - view.y0),
       share = Math.min(1, Math.max(0, (row - 4) / 6));
@@ -93,7 +93,7 @@ class Icicle {
         continue;
       }
       if (depth > this.deepest) this.deepest = depth;
-      // Below a pixel a subtree is drawn as a whole, so that a frame costs what is seen, however many classes there are.
+      // A subtree below one pixel is drawn as a whole, so that the cost of a frame is bounded for any number of classes.
       const isLast = isEnd || b - a < 1;
       if (b - a >= SMALL_ROW) large.push([i, a, b, edges[depth], isEnd ? right : edges[depth + 1]]);
       else {
@@ -134,7 +134,7 @@ class Icicle {
     return scene.path?.get(i) ?? (value === null || scene.measure.name === "size" ? null : scene.measure.show(value));
   }
 
-  // What a cell says, line by line: text, weight, strength.
+  // The lines of a cell: text, weight, opacity.
   lines(ctx, scene, i, room, size, most) {
     const { tree, collapsed } = this.layout,
       { facts } = this;
@@ -164,7 +164,7 @@ class Icicle {
       seenTop = Math.max(a, area.y),
       seenBottom = Math.min(b, area.y + area.h);
     if (room < 10 || seenBottom - seenTop < 9) return;
-    // Whole sizes only: every other font would be loaded anew while cells grow.
+    // Whole sizes only, because the browser loads a font for each size.
     const size = Math.round(Math.min(13, Math.max(9, 0.74 * (b - a)))),
       step = 1.3 * size,
       middle = (seenTop + seenBottom) / 2;
@@ -195,7 +195,7 @@ class Icicle {
     ctx.globalAlpha = alpha;
   }
 
-  // Outlines of what is chosen, the leaf of the row's true class, and ticks for what was searched.
+  // Outlines of the selected node and of the leaf of the row's true class, and ticks for search results.
   marks(ctx, area, view, scene, edges, scale) {
     const { layout } = this,
       { tree, top, bottom } = layout,
@@ -247,7 +247,7 @@ class Icicle {
     return width * size;
   }
 
-  // Draws a text, cut to the room that there is; returns its width.
+  // Draws a text, shortened to the available width; returns its width.
   text(ctx, text, x, y, room, size, weight) {
     let width = this.width(ctx, text, size, weight);
     if (width > room) {

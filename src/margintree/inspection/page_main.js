@@ -1,4 +1,4 @@
-// Puts the parts together: one chosen node, one chosen row, one measure that colours the picture.
+// Connects the parts: the selected node, the selected row and the measure that colours the picture.
 
 const get = (id) => document.getElementById(id);
 const tree = new ClassTree(data.leaves),
@@ -55,7 +55,7 @@ function drawLegend() {
 }
 
 const act = {
-  // Choose a node; say so, and bring it into sight where asked.
+  // Select a node, announce it and, if wanted, bring it into view.
   select(i, reveal = false, tab = true) {
     if (i < 0) return;
     scene.selected = i;
@@ -109,7 +109,7 @@ const act = {
   clicked({ node }) {
     if (node < 0) return;
     keyDepth = null;
-    // A second click opens what is closed, and zooms to what is open.
+    // A second click expands a collapsed node and zooms to any other.
     if (node !== scene.selected) act.select(node);
     else if (layout.collapsed[node]) act.collapse(node);
     else act.zoomTo(node);
@@ -202,7 +202,7 @@ function crumbs(i) {
   nav.scrollLeft = nav.scrollWidth;
 }
 
-// Nodes beside each other at one depth; a leaf above that depth stands in for what it has not.
+// The next node at the same depth, or the leaf above it that ends there.
 function beside(i, by) {
   keyDepth ??= tree.depth[i];
   const next = layout.at(by > 0 ? layout.finalBottom[i] + 1e-6 : layout.finalTop[i] - 1e-6, keyDepth);
@@ -251,7 +251,7 @@ function keyedAnywhere(event) {
 }
 
 function choosing(group, chosen) {
-  // Arrow keys move within tabs and radio buttons, as everywhere.
+  // Arrow keys move within tabs and radio buttons.
   const buttons = [...group.querySelectorAll("button")];
   buttons.forEach((button, k) => {
     button.addEventListener("click", () => chosen(button.id));

@@ -10,7 +10,7 @@ class Matrix {
     this.icicle = icicle;
   }
 
-  // Counts of rows by the nodes of their true and their predicted class, as far as nodes are shown.
+  // Numbers of rows by the shown nodes of their true and predicted classes.
   cells() {
     const { layout, facts } = this,
       { tree } = layout;
@@ -27,7 +27,7 @@ class Matrix {
       total.set(from, (total.get(from) || 0) + number);
     }
     this.known = [...together.values()];
-    // The largest first: where cells share a place, it is drawn once, for the cell that matters most.
+    // The largest first: where cells share a place, only the first one is drawn.
     for (const cell of this.known) cell.share = cell.count / total.get(cell.truth);
     this.known.sort((a, b) => b.share - a.share);
     this.version = layout.version;
@@ -53,7 +53,7 @@ class Matrix {
     return this.layout.tree.isLeaf(i) ? this.facts.name(i) : `▸ ${count(this.layout.tree.size[i])}`;
   }
 
-  // Room for the names of the columns, where there are few enough to be named.
+  // The height for the names of the columns, if there are few enough to name them.
   roomAbove(area, view) {
     if ((area.h - 74) / (view.y1 - view.y0) < 11) return 20;
     let longest = 0;
@@ -197,7 +197,7 @@ class Matrix {
     ctx.setLineDash([]);
   }
 
-  // The cell at a place: its two nodes and how many rows, or null outside of the square.
+  // The cell at a point: its two nodes and its number of rows, or null outside of the square.
   at(px, py, area, view) {
     const { square } = this.parts(area, view),
       scale = square.h / (view.y1 - view.y0);

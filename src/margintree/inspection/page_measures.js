@@ -1,6 +1,6 @@
-// What is known of each node, as numbers, words and colours.
+// The facts about each node as numbers, text and colours.
 
-// Made once: toLocaleString would make such an object for every number.
+// Created once, because toLocaleString would create such an object for every number.
 const GROUPED = new Intl.NumberFormat("en", { maximumFractionDigits: 6 });
 const count = (value) => GROUPED.format(value);
 const short = (n) => (n < 1000 ? count(n) : `${(n / 1000).toFixed(n < 9950 ? 1 : 0)}k`);
@@ -26,7 +26,7 @@ function plain(value) {
   return GROUPED.format(Number(value.toPrecision(3)));
 }
 
-// A label of unknown direction is kept apart from the text around it.
+// Isolates a label, whose text direction is unknown, from the text around it.
 const isolated = (text) => `\u2068${text}\u2069`;
 
 class Facts {
@@ -39,7 +39,7 @@ class Facts {
     this.confusion = data.confusion && this.counted(data.confusion);
   }
 
-  // The triplets of the confusion matrix, and what they say of classes and of nodes.
+  // The triplets of the confusion matrix, and the counts of classes and nodes that follow from them.
   counted(triplets) {
     const { tree } = this,
       n = this.names.length,
@@ -164,7 +164,7 @@ function measuresOf(facts) {
   return all;
 }
 
-// Sequential scales whose lightness only falls (light) or only rises (dark), so that no colour vision is needed.
+// Sequential scales whose lightness only falls (light) or only rises (dark), so that they do not depend on colour vision.
 const RAMPS = {
   light: ["#f4efd6", "#bcdcc0", "#74bdbd", "#3a8fb7", "#2f5f9e", "#2b3270"],
   dark: ["#28304f", "#2d4f86", "#2e78a0", "#3fa3a6", "#86ccab", "#ecefb9"],
@@ -186,8 +186,7 @@ function shadesOf(ramp, none) {
   return shades;
 }
 
-// The shade of each node; NO_SHADE where the measure says nothing.
-
+// The shade of each node; NO_SHADE where the measure has no value.
 function shadeNumbers(tree, measure) {
   return Uint8Array.from({ length: tree.n }, (_, i) => {
     const value = measure.value(i);

@@ -1,5 +1,5 @@
-// The tree as a text outline, for screen readers and for whoever prefers to read. Items exist only below open ones, so
-// that a tree of any size costs what is open.
+// The tree as a text outline, for screen readers and for people who prefer text. Items are created when their parent is
+// expanded, so that the cost does not depend on the size of the tree.
 
 class Outline {
   constructor(home, tree, facts, act) {
@@ -39,7 +39,7 @@ class Outline {
         "aria-setsize": i ? 2 : 1,
         "aria-posinset": !i || tree.parent[i] === i - 1 ? 1 : 2,
         "aria-selected": "false",
-        // Only the line names an item; what stands below it names itself.
+        // An item is named by its own line only, not by the items below it.
         "aria-labelledby": `line-${i}`,
         tabIndex: -1,
       },
@@ -77,7 +77,7 @@ class Outline {
     item.setAttribute("aria-expanded", "false");
   }
 
-  // Show a node as the chosen one, opening what is above it.
+  // Select a node and expand the nodes above it.
   choose(i, focus = false) {
     if (!this.items.size) this.root.append(this.item(0));
     const path = this.tree.ancestors(i);

@@ -1,7 +1,7 @@
-// The panel beside the picture: what is known of the chosen node.
-// Labels come into the page as text only.
+// The panel beside the picture: the facts about the selected node.
+// Labels are inserted as text only.
 
-const LISTED = 14; // Classes that are listed of each side before the rest is counted.
+const LISTED = 14; // Classes of each side that are listed; the others are counted.
 
 function element(tag, properties = {}, ...children) {
   const made = document.createElement(tag);

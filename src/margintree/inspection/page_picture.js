@@ -1,4 +1,4 @@
-// The canvas: what part of the tree it shows, how that moves, and what pointers and fingers do to it.
+// The canvas: the part of the tree that it shows, animations, and events of the mouse and of touch screens.
 
 const PADDING = 2;
 const FEWEST_SLOTS = 3; // No zoom beyond so many classes.
@@ -120,7 +120,7 @@ class Picture {
     return this.goal.y1 - this.goal.y0 >= this.layout.slots - 1e-6;
   }
 
-  // Bring a node into sight and make it large enough to see.
+  // Bring a node into view, large enough to be seen.
   reveal(node) {
     const i = this.layout.shown(node),
       { finalTop: top, finalBottom: bottom } = this.layout,
@@ -134,7 +134,7 @@ class Picture {
     this.show(start, start + span);
   }
 
-  // Keep the place while subtrees fold and unfold.
+  // Keep the position while subtrees are collapsed and expanded.
   refold(change) {
     const { layout } = this;
     const wasWhole = this.isWhole();
@@ -216,7 +216,7 @@ class Picture {
       this.pressed = null;
       this.panBy(at.y - before.y);
     } else if (pointers.size === 2) {
-      // Two fingers: what lies between them stays between them.
+      // Two fingers: zoom about the point between them.
       const other = [...pointers].find(([id]) => id !== event.pointerId)[1];
       const apart = (p) => Math.max(20, Math.hypot(p.x - other.x, p.y - other.y));
       this.zoomBy(apart(before) / apart(at), (at.y + other.y) / 2);

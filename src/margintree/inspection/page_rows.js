@@ -33,7 +33,7 @@ class Rows {
     }
   }
 
-  // The row whose number is nearest, since a page holds only some.
+  // The row with the nearest number, because a page contains only some rows.
   chooseNumber(number) {
     const { number: numbers } = this.rows;
     let best = -1;
@@ -42,7 +42,7 @@ class Rows {
     if (best >= 0) this.choose(best);
   }
 
-  // Nodes on the path of the chosen row, its leaf included, each with the probability of the step to it in words.
+  // Nodes on the path of the chosen row, its leaf included, each with the probability of the step to it as text.
   path() {
     if (this.chosen < 0) return null;
     const { tree, rows } = this,
@@ -75,8 +75,8 @@ class Rows {
     const held = rows.number.length,
       part =
         held < rows.total
-          ? `${count(held)} of ${plural(rows.total, "row")} are in this page.`
-          : `All ${plural(held, "row")} are in this page.`;
+          ? `This page contains ${count(held)} of ${plural(rows.total, "row")}.`
+          : `This page contains all ${plural(held, "row")}.`;
     const input = element("input", {
       id: "row-number",
       type: "number",
@@ -117,7 +117,7 @@ class Rows {
       element(
         "div",
         { class: "chooser" },
-        button("row-before", "‹", "Row before", -1),
+        button("row-before", "‹", "Previous row", -1),
         input,
         button("row-after", "›", "Next row", 1),
         rows.true ? filter : null,

@@ -12,7 +12,7 @@ class Search {
     input.addEventListener("keydown", (event) => this.pressed(event));
   }
 
-  // Classes whose name begins so, then those with a word that does, then all others that hold it.
+  // Classes whose name starts with the text, then those with a word that does, then all others that contain it.
   matches(wanted) {
     this.folded ??= this.facts.names.map(folded);
     const kinds = [[], [], []];
@@ -36,7 +36,7 @@ class Search {
         ? [element("li", { class: "muted", role: "presentation", textContent: `and ${count(more)} more` })]
         : []),
       ...(wanted && !shown.length
-        ? [element("li", { class: "muted", role: "presentation", textContent: "No class has such a name." })]
+        ? [element("li", { class: "muted", role: "presentation", textContent: "No matching class." })]
         : []),
     );
     this.list.hidden = !wanted;

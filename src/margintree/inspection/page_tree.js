@@ -1,4 +1,4 @@
-// The tree over the classes as flat arrays, and where its nodes stand when subtrees are collapsed.
+// The tree over the classes as flat arrays, and the positions of its nodes when subtrees are collapsed.
 // Nodes are numbered in preorder: the left child of node i is i + 1, its subtree is i .. end[i] - 1.
 
 const data = JSON.parse(document.getElementById("data").textContent);
@@ -49,7 +49,7 @@ class ClassTree {
     return path.reverse();
   }
 
-  // The lowest node with both below it: where two classes part.
+  // The lowest common ancestor of two nodes.
   meeting(i, j) {
     let at = Math.min(i, j);
     while (!this.contains(at, Math.max(i, j))) at = this.parent[at];
@@ -102,7 +102,7 @@ class Layout {
     for (let i = 0; i < tree.n; i++) {
       top[i] = slots;
       if (collapsed[i]) {
-        // What is hidden keeps its share of the slot, so that it unfolds from there.
+        // Hidden nodes keep their share of the slot, from which they expand.
         const step = 1 / tree.size[i];
         for (let j = i + 1; j < tree.end[i]; j++) {
           hiddenBy[j] = i;
@@ -120,7 +120,7 @@ class Layout {
     this.version++;
   }
 
-  // Stand somewhere between the former places (0) and the new ones (1).
+  // Interpolate between the former positions (0) and the new ones (1).
   move(share) {
     for (let i = 0; i < this.tree.n; i++) {
       this.top[i] = this.formerTop[i] + share * (this.finalTop[i] - this.formerTop[i]);
