@@ -51,8 +51,8 @@ def fit(
     memory: Annotated[
         str | None,
         typer.Option(
-            help="Memory for all processes together, such as 2GB: read an svmlight or Parquet file in pieces, and let "
-            "large nodes learn from samples (extra dask). Default: all rows in memory."
+            help="Memory for all processes together, such as 2GB: read the file in pieces, and train large nodes on "
+            "samples (extra dask). Default: all rows in memory."
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors and the accuracy.")] = False,
