@@ -46,7 +46,7 @@ def linear_solver() -> list[list[object]]:
         for C in (1.0, 10.0):
             first = np.unique(y)[0]
             signs = np.where(y == first, 1, -1)
-            data = prepare(X, np.where(y == first, 0, 1), None, C=C, class_weight=None, pairwise=False)
+            data = prepare(X, np.where(y == first, 0, 1), None, C=C, class_weight=None, pairwise=False, in_place=False)
             node = linear_set(data, fit_intercept=False).node_rows(np.arange(2), 1)
             labelling = np.array([1.0, -1.0])
 
@@ -163,7 +163,7 @@ def usps_fit() -> list[list[object]]:
     X, y = parts("usps")[1]
 
     def one_against_the_rest() -> None:
-        data = prepare(X, y, None, C=10, class_weight=None, pairwise=False)
+        data = prepare(X, y, None, C=10, class_weight=None, pairwise=False, in_place=False)
         function = KernelFunction("rbf", 1.0 / (X.shape[1] * X.var()), fit_intercept=True)
         source = KernelSource(function, data.X, 1000)
         node = KernelRows(source, np.arange(len(y)), data.class_start, 1.0 / data.cost, 1)

@@ -59,7 +59,7 @@ def training_part(name: str) -> tuple[np.ndarray, np.ndarray]:
 def measure(name: str, kernel: str, balance: float) -> dict[str, list[Measured]]:
     X, y = training_part(name)
     model = MarginTreeClassifier(kernel, C=C, balance=balance, random_state=0).fit(X, y)
-    data = prepare(X, y, None, C=C, class_weight=None, pairwise=False)
+    data = prepare(X, y, None, C=C, class_weight=None, pairwise=False, in_place=False)
     if kernel == "linear":
         training_set = linear_set(data, fit_intercept=True)
     else:
