@@ -34,7 +34,6 @@ def tree_data(estimator: Any, feature_names: Any, class_names: Names | None) -> 
     nodes = {}
     if records is not None:
         nodes = {name: numbers([getattr(record, field) for record in records]) for name, field in RECORDED.items()}
-        nodes["exact"] = [int(record.lower_bound_is_exact) for record in records]
     return {
         "title": type(estimator).__name__,
         "version": version("margintree"),

@@ -70,7 +70,6 @@ class Panel {
       bound = facts.fact("bound", i),
       objective = facts.fact("objective", i);
     if (objective === null) return null;
-    const exact = facts.fact("exact", i) ? ", exact" : "";
     const rows = [
       ["Margin", "2 / |w|²", plain(facts.fact("margin", i)), ""],
       ["Objective", "of this split, smaller is better", plain(objective), ""],
@@ -78,7 +77,7 @@ class Panel {
         "Lower bound",
         "on every split of these classes",
         plain(bound),
-        bound === null ? "" : `${percent(Math.max(0, bound / objective))}${exact}`,
+        bound === null ? "" : `${percent(Math.max(0, bound / objective))} of the objective`,
       ],
       ["Training rows", "", count(facts.fact("n_rows", i)), `sides differ by ${percent(facts.fact("imbalance", i))}`],
     ];
