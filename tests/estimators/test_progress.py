@@ -101,7 +101,7 @@ def test_verbose_1_is_one_bar_on_standard_error(estimator, tasks, capsys):
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(
-    ("kernel", "first"), [("linear", "cross-validation of the nodes"), ("rbf", "decider 1/1: pairs")]
+    ("kernel", "first"), [("linear", "cross-validation of the nodes"), ("rbf", "decider 1/2: pairs")]
 )
 def test_the_bar_goes_on_from_the_nodes_to_the_decider_and_never_back(monkeypatch, kernel, first, n_jobs):
     shown = []

@@ -23,9 +23,6 @@ from margintree.training.decision import choose, is_hopeless, validation_parts
 from margintree.training.defaults import (
     LOGISTIC,
     MORE_FINALISTS,
-    MORE_PAIRS,
-    MORE_PAIRS_OF_KERNELS,
-    PAIRS,
     PAIRS_OF_KERNELS,
     PATHS,
     REST,
@@ -42,6 +39,7 @@ from margintree.training.held_out import Rows
 from margintree.training.pair_machines import train_pairs
 from margintree.training.validation import Result, result_of, weights_of
 
+PAIRS, MORE_PAIRS = defaults.PAIRS
 REST_WITH_PATH = replace(REST, weighs_path=True)
 ANYTHING = Wanted("auto", None, None, None, 10, 0.1)
 DECIDERS = ["paths", "pairs", "rest"]
@@ -250,7 +248,11 @@ def test_pairs_and_machines_against_the_rest_are_tried_with_the_linear_kernel():
 
 
 def test_pairs_among_many_are_tried_with_a_kernel_and_others_only_on_demand():
-    assert candidates(ANYTHING, training_set_of(30, "rbf")) == [PAIRS_OF_KERNELS, MORE_PAIRS_OF_KERNELS]
+    few, more, most = PAIRS_OF_KERNELS
+    assert candidates(ANYTHING, training_set_of(100, "rbf")) == [few, more, most]
+    assert candidates(ANYTHING, training_set_of(30, "rbf")) == [few, more, replace(most, n_finalists=30)]
+    # Where a few are all classes already, no more are tried.
+    assert candidates(ANYTHING, training_set_of(16, "rbf")) == [few, more]
     demanded = replace(ANYTHING, decide="rest")
     assert candidates(demanded, training_set_of(30, "rbf")) == [replace(REST, n_finalists=30), REST_WITH_PATH]
 
@@ -271,8 +273,8 @@ def test_what_the_user_asks_for_is_all_that_is_tried(kernel, decide):
     assert len(found) == ({"linear": 5, "rbf": 2}[kernel] if decide == "rest" else 1)
     found = candidates(Wanted(decide, 100, None, None, 10, 0.1), training_set_of(9, kernel))
     assert {one.n_finalists for one in found} == {9}
-    pairs = {"linear": {PAIRS.gap, MORE_PAIRS.gap}, "rbf": {PAIRS_OF_KERNELS.gap, MORE_PAIRS_OF_KERNELS.gap}}[kernel]
-    assert {one.gap for one in found} == (pairs if decide == "pairs" else {defaults.GAP})
+    pairs = {"linear": defaults.PAIRS, "rbf": PAIRS_OF_KERNELS[:2]}[kernel]
+    assert {one.gap for one in found} == ({one.gap for one in pairs} if decide == "pairs" else {defaults.GAP})
 
 
 @pytest.mark.parametrize(("make", "n_values"), [(np.asarray, 3 / 8), (sp.csr_array, 2)], ids=["dense", "csr"])

@@ -10,8 +10,11 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from margintree.prediction.decider import Decider, pairs_by_class
-from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.machines import Trainer
+from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.kernel_pairs import MOST_ROWS, solve_pairs
+from margintree.solvers.kernel_source import KernelSource
+from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet
+from margintree.training.machines import LEFT_AGAINST_RIGHT, Trainer
 from margintree.training.pair_machines import PAIRS_PER_TASK, pairs_that_meet, train_pairs
 
 N_CLASSES, PER_CLASS = 5, 12
@@ -90,3 +93,37 @@ def test_machines_come_in_the_order_of_their_pairs_however_many_tasks_there_are(
     table = train_pairs(Trainer(training_set, 1e-8, 10_000, 0), pairs, np.ones(n_classes, dtype=bool), 0.0, 2)
     boundaries = -table.intercept / (table.scale * table.relative_weights(np.arange(len(pairs)))[0])
     np.testing.assert_allclose(boundaries, pairs.mean(axis=1), atol=0.05)
+
+
+def kernel_training_set(sizes=(1, 3, 9, MOST_ROWS), function=None, spread=1.0, cache_size=10.0):
+    random = np.random.default_rng(0)
+    class_start, n_rows = np.concatenate([[0], np.cumsum(sizes)]), sum(sizes)
+    X = random.normal(size=(len(sizes), 3)).repeat(sizes, axis=0) + spread * random.normal(size=(n_rows, 3))
+    weight = random.integers(1, 4, size=n_rows).astype(np.float64)
+    source = KernelSource(function or KernelFunction("rbf", gamma=0.5), X, cache_size)
+    training_set = KernelTrainingSet(source, class_start, weight, 5.0 * weight)
+    training_set.leaves_one_out = True
+    return training_set
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0, 5.0])
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_kernel_machines_of_few_rows_are_those_that_are_trained_one_by_one(spread, n_threads):
+    training_set = kernel_training_set(spread=spread)
+    pairs = np.array(list(combinations(range(4), 2)))
+    trainer = Trainer(training_set, 1e-10, 10_000, 0)
+    is_small = pairs[:, 1] < 3
+    assert [known is not None for known in solve_pairs(training_set, pairs)] == is_small.tolist()
+    machines = train_pairs(trainer, pairs, np.ones(training_set.n_rows, dtype=bool), 0.0, n_threads)
+    for pair, machine in zip(pairs, machines, strict=True):
+        alone = trainer.on_rows(training_set.node_rows(pair, 0), LEFT_AGAINST_RIGHT).classifier
+        np.testing.assert_array_equal(machine.row_index, alone.row_index)
+        np.testing.assert_allclose(machine.coefficients, alone.coefficients, rtol=1e-8)
+        np.testing.assert_array_equal(machine.trained_on, alone.trained_on)
+        np.testing.assert_allclose(machine.left_out, alone.left_out, rtol=1e-8, atol=1e-10)
+
+
+def test_pairs_without_a_newton_step_or_without_room_for_the_kernel_values_are_trained_one_by_one():
+    no_kernel = kernel_training_set((4, 4), KernelFunction(lambda A, B: -10.0 * A @ B.T))
+    assert solve_pairs(no_kernel, np.array([[0, 1]])) == [None]
+    assert solve_pairs(kernel_training_set((4, 4), cache_size=1e-4), np.array([[0, 1]])) == [None]

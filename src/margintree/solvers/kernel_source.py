@@ -57,7 +57,15 @@ class KernelSource:
         n_rows = X.shape[0]
         self.dtype = np.dtype(np.float32 if n_rows > MANY_ROWS and tol >= SINGLE_TOL else np.float64)
         self.max_entries = int(cache_size * MEGABYTE / self.dtype.itemsize)
-        self.gram = self._all_values() if (hold_all or n_rows <= MANY_ROWS) and self.fits(n_rows) else None
+        self.gram: npt.NDArray[np.floating] | None = None
+        if (hold_all or n_rows <= MANY_ROWS) and self.fits(n_rows):
+            self.held()
+
+    def held(self) -> npt.NDArray[np.floating]:
+        """Return all kernel values, which stay in memory."""
+        if self.gram is None:
+            self.gram = self._all_values()
+        return self.gram
 
     def part(self, rows: Index) -> "KernelSource":
         """Return the source of some of the rows alone."""

@@ -63,10 +63,10 @@ CLEARLY_BEHIND = 2.0
 # 4. A class whose path is twenty times less probable than the best one is hardly the right one.
 GAP = 3.0
 PATHS = Candidate("paths", 10, GAP)
-# 5. Pairs decide among three finalists, or among eight. With a kernel they decide among four or sixteen: nodes that
+# 5. Pairs decide among three finalists, or among eight. With a kernel they decide among four, 16 or 50: nodes that
 # learn from samples of many rows nominate less exactly, and most finalists are struck off after one machine.
-PAIRS, MORE_PAIRS = Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0)
-PAIRS_OF_KERNELS, MORE_PAIRS_OF_KERNELS = Candidate("pairs", 4, 4.0), Candidate("pairs", 16, 8.0)
+PAIRS = (Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0))
+PAIRS_OF_KERNELS = (Candidate("pairs", 4, 4.0), Candidate("pairs", 16, 8.0), Candidate("pairs", 50, 20.0))
 # 6. One class against the rest has liblinear's C, which is twice ours. Machines that learn from lists may start from an
 # offset, or have a larger C. Their lists reach further than the finalists of a prediction: beyond the gap, too, a
 # machine must know what is not of its class. Dense rows have logistic regression that starts from discriminant
@@ -151,9 +151,10 @@ def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:
         names = (wanted.decide,)
     elif n_classes == 2:
         names = DECIDERS_OF_TWO
-    few, many = (PAIRS, MORE_PAIRS) if is_linear else (PAIRS_OF_KERNELS, MORE_PAIRS_OF_KERNELS)
+    few, more, *most = PAIRS if is_linear else PAIRS_OF_KERNELS
+    many = [more, *most] if n_classes > more.n_finalists else [more]
     # What costs most to train comes last, and may not be tried at all.
-    found = [one for one in (PATHS, few, *against_the_rest(training_set), many) if one.decide in names]
+    found = [one for one in (PATHS, few, *against_the_rest(training_set), *many) if one.decide in names]
     if wanted.n_finalists is not None:
         found = [replace(one, n_finalists=wanted.n_finalists) for one in found]
     if wanted.gap is not None:

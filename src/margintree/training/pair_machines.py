@@ -5,6 +5,7 @@ import numpy.typing as npt
 
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import LinearClassifier, NodeClassifier
+from margintree.solvers.kernel_pairs import solve_pairs
 from margintree.solvers.kernel_source import PairBlocks
 from margintree.solvers.training_set import KernelTrainingSet
 from margintree.training.machines import LEFT_AGAINST_RIGHT, Trainer, as_kept
@@ -24,11 +25,10 @@ def pairs_that_meet(finalists: npt.NDArray[np.integer], own: Index | None, n_cla
     if own is not None:
         lists = np.column_stack([lists, own])
     keys = np.empty(0, dtype=np.int64)
-    for i in range(lists.shape[1]):
-        for j in range(i):
-            one, other = np.minimum(lists[:, i], lists[:, j]), np.maximum(lists[:, i], lists[:, j])
-            met = (one >= 0) & (one < other)
-            keys = np.union1d(keys, one[met] * n_classes + other[met])
+    for i in range(1, lists.shape[1]):
+        one, other = np.minimum(lists[:, :i], lists[:, i, None]), np.maximum(lists[:, :i], lists[:, i, None])
+        met = (one >= 0) & (one < other)
+        keys = np.union1d(keys, one[met] * n_classes + other[met])
     return np.column_stack([keys // n_classes, keys % n_classes])
 
 
@@ -49,10 +49,12 @@ def train_pairs(
     def train_on_blocks(some: Index) -> list[NodeClassifier]:
         assert isinstance(training_set, KernelTrainingSet)
         blocks = PairBlocks(training_set.source, class_start)
-        return [
-            trainer.on_rows(training_set.pair_rows(one, other, trainer.seed, blocks), LEFT_AGAINST_RIGHT).classifier
-            for one, other in some.tolist()
-        ]
+
+        def train_one(pair: Index) -> NodeClassifier:
+            rows = training_set.pair_rows(int(pair[0]), int(pair[1]), trainer.seed, blocks)
+            return trainer.on_rows(rows, LEFT_AGAINST_RIGHT).classifier
+
+        return [known or train_one(pair) for known, pair in zip(solve_pairs(training_set, some), some, strict=True)]
 
     def train(some: Index) -> list[NodeClassifier]:
         machines = (trainer.classifier_between(rows_of(one), rows_of(other)) for one, other in some.tolist())

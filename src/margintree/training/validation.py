@@ -73,7 +73,7 @@ class Asked:
         limits = (self.width, candidate.gap, candidate.n_finalists)
         self._finalists = [
             path_candidates(model, held_out.rows.take(rows), *limits)
-            for rows, model in (self._parts if decider.kind != "paths" else ())
+            for rows, model in (held_out.parts(validation) if decider.kind != "paths" else ())
         ]
 
     def _with_own_among_finalists(self) -> Iterator[tuple[Index, TreeModel, Index, Array]]:

@@ -1,0 +1,43 @@
+"""Kernel machines between pairs of classes of few rows, many of them in one compiled call.
+
+Among hundreds of classes tens of thousands of pairs meet, of which each takes microseconds to solve.
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from margintree import compiled
+from margintree.solvers.classifier import KernelClassifier
+from margintree.solvers.training_set import KernelTrainingSet
+from margintree.worker_threads import stoppable
+
+Index = npt.NDArray[np.int64]
+# Up to so many rows a pair takes less time here than its calls from Python would.
+MOST_ROWS = 64
+
+
+def solve_pairs(training_set: KernelTrainingSet, pairs: Index) -> list[KernelClassifier | None]:
+    """Return the machine of each pair of classes; None where there are more rows, or another solver must be used."""
+    class_start, leaves_one_out = training_set.class_start, training_set.leaves_one_out
+    sizes = np.diff(class_start)[pairs].sum(axis=1)
+    is_small = (sizes <= MOST_ROWS) & training_set.source.fits(training_set.n_rows)
+    found: list[KernelClassifier | None] = [None] * len(pairs)
+    if not is_small.any():
+        return found
+    gram = training_set.source.held()
+    start = np.concatenate([[0], np.cumsum(sizes[is_small])])
+    coefficients, left_out = np.empty(start[-1]), np.empty(start[-1])
+    is_solved = np.zeros(len(start) - 1, dtype=np.bool_)
+    ridge, units, small = training_set.ridge, training_set.units, pairs[is_small]
+    with stoppable() as stop:
+        compiled.kernel_pairs.solve(
+            gram, small, class_start, ridge, units, start, coefficients, left_out, is_solved, stop
+        )
+    rows, _ = training_set.rows_of(small.ravel())
+    places = np.flatnonzero(is_small)
+    for number in np.flatnonzero(is_solved).tolist():
+        part = slice(start[number], start[number + 1])
+        support = start[number] + np.flatnonzero(coefficients[part])
+        facts = (rows[part], left_out[part]) if leaves_one_out else ()
+        found[places[number]] = KernelClassifier(rows[support], coefficients[support], 0.0, *facts)
+    return found
