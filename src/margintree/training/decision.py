@@ -364,7 +364,10 @@ class Round:
                 trained, self.open_gap = (machines, path_weight), gap if gap > tol else 0.0
             else:
                 trained = self._on_lists.train(candidate.offset_scale, candidate.cost_factor)
-            self._machines = {candidate: trained}
+            if candidate.loss != "log":
+                # Only logistic regression is asked for again, with more finalists.
+                self._machines.clear()
+            self._machines[candidate] = trained
         return self._machines[candidate]
 
     def _against_all(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
