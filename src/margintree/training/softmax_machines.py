@@ -6,6 +6,7 @@ discriminant analysis and of the path with the largest likelihood; the machines 
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -91,10 +92,9 @@ class SoftmaxTrainer:
 
     def train(self, cost_factor: float, tol: float, max_iter: int) -> tuple[list[NodeClassifier], float, float]:
         """Return the machine of each class, the weight of the path score, and the relative duality gap."""
-        means, squared_norms, scores = self._mean_scores()
-        mean_weight, path_weight = self._blend(scores)
+        means, squared_norms, scores = self._mean_scores
+        mean_weight, path_weight = self._blend
         offsets = np.float32(mean_weight) * scores + np.float32(path_weight) * self.lists.path_scores
-        del scores
         weights = np.zeros(means.shape, dtype=np.float32)
         intercepts, gap = np.zeros(self.n_classes), 0.0
         # Lists of rows that are the only ones of their class, by machines that do not know it, say nothing of rivals.
@@ -120,6 +120,7 @@ class SoftmaxTrainer:
         ]
         return machines, path_weight, float(gap)
 
+    @cached_property
     def _mean_scores(self) -> tuple[Single, Array, Single]:
         """Return the class means, their squared lengths, and the scores of discriminant analysis on all lists."""
         own, weight = self.lists.classes[:, 0].astype(np.int64), self.importance
@@ -135,7 +136,8 @@ class SoftmaxTrainer:
         )
         return centres, squared_norms, scores
 
-    def _blend(self, scores: Single) -> tuple[float, float]:
+    @cached_property
+    def _blend(self) -> tuple[float, float]:
         """Return the nonnegative weights of mean score and path score with the largest likelihood of the own classes.
 
         Rows that are the only ones of their class are not informative. If all are, there is no offset, unless lists
@@ -147,7 +149,7 @@ class SoftmaxTrainer:
             return 0.0 if self.lists.are_complete else 1.0, 0.0
         is_listed = self.lists.classes[rows] >= 0
         start = np.concatenate([[0], np.cumsum(is_listed.sum(axis=1))])
-        facts = [fact[rows][is_listed].astype(np.float64) for fact in (scores, self.lists.path_scores)]
+        facts = [fact[rows][is_listed].astype(np.float64) for fact in (self._mean_scores[2], self.lists.path_scores)]
         is_own = np.isin(np.arange(start[-1]), start[:-1])
         usual = np.array([1.0 / self.metric.variance, 0.0])
         # Where no row has a rival, nothing but discriminant analysis is known.
