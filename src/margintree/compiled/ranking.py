@@ -73,7 +73,11 @@ def candidates(rows, i, forest, width, gap, size, classes, scores, work):
     """
     roots, n_trees, n_evaluations = forest.roots, forest.n_trees, 0
     if width > 0 and n_trees == 1:
-        return beam(rows, i, forest, roots[0], width, gap, classes, scores, 0, size, work.nodes, work.scores, work.hits)
+        # A literal 0 would be compiled apart from other numbers.
+        base = np.int64(0)
+        return beam(
+            rows, i, forest, roots[0], width, gap, classes, scores, base, size, work.nodes, work.scores, work.hits
+        )
     class_scores = work.class_scores
     class_scores[:] = 0.0
     if width == 0:
