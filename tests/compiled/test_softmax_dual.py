@@ -133,8 +133,9 @@ def test_scores_are_those_of_the_class_means_and_the_own_class_is_taken_without_
     listed = np.column_stack([own, rivals]).astype(np.int32)
     listed[::4, 2:] = -1
     found = np.full(listed.shape, 77.0, dtype=np.float32)
-    squared_norms = np.sum(means.astype(np.float64) ** 2, axis=1)
-    softmax_dual.mean_scores(Z, means, squared_norms, listed, np.minimum(1.0, weight), class_weight, found)
+    log_prior = random.normal(size=6)
+    constants = log_prior - 0.5 * np.sum(means.astype(np.float64) ** 2, axis=1)
+    softmax_dual.mean_scores(Z, means, constants, log_prior, listed, np.minimum(1.0, weight), class_weight, found)
     expected = np.full(listed.shape, 77.0)
     for i, classes in enumerate(listed):
         for place, k in enumerate(classes[classes >= 0]):
@@ -142,7 +143,7 @@ def test_scores_are_those_of_the_class_means_and_the_own_class_is_taken_without_
             if place == 0:
                 counts[i] -= min(1.0, weight[i])
             mean = counts @ Z / counts.sum() if counts.any() else np.zeros(N_FEATURES)
-            expected[i, place] = Z[i] @ mean - 0.5 * mean @ mean
+            expected[i, place] = Z[i] @ mean - 0.5 * mean @ mean + log_prior[k]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     # The class of one row is unknown without it.
-    assert found[-1, 0] == 0.0
+    assert found[-1, 0] == np.float32(log_prior[5])

@@ -1,5 +1,6 @@
 """The metric in which classes are round, and the machines that are trained in it."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -8,6 +9,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import pdist
 from scipy.special import logsumexp
 from sklearn.covariance import ledoit_wolf
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from margintree import compiled
 from margintree.solvers import training_set as sets
@@ -231,7 +233,8 @@ def test_offsets_are_discriminant_scores_and_path_scores_in_the_blend_that_is_mo
             counts = importance * (y == k)
             counts[i] -= min(1.0, importance[i]) * (place == 0)
             mean = counts @ Z / counts.sum()
-            scores[i, place] = Z[i] @ mean - 0.5 * mean @ mean
+            log_prior = np.log(importance[y == k].sum() / importance.sum())
+            scores[i, place] = Z[i] @ mean - 0.5 * mean @ mean + seen.trainer.metric.variance * log_prior
 
     def offsets(blend):
         return blend[0] * scores + blend[1] * seen.lists.path_scores
@@ -247,10 +250,27 @@ def test_offsets_are_discriminant_scores_and_path_scores_in_the_blend_that_is_mo
     np.testing.assert_allclose(seen.offsets[is_listed], offsets(blend)[is_listed], atol=5e-3)
 
 
+def test_without_a_cost_classes_of_different_sizes_are_those_of_discriminant_analysis():
+    random = np.random.default_rng(0)
+    sizes = np.array([300, 100, 30, 10, 5])
+    y = np.repeat(np.arange(5), sizes)
+    X = random.normal(size=(5, 4))[y] + random.normal(size=(len(y), 4))
+    training_set = training_set_of(X, y)
+    trainer = SoftmaxTrainer.of(training_set, RowLists.of_all(y, 5), np.ones(len(y)), np.arange(len(y)))
+    machines, _, _ = trainer.train(0.0, 1e-2, 100)
+    theirs = LinearDiscriminantAnalysis(solver="lsqr", priors=sizes / sizes.sum()).fit(X, y)
+    rows = 2.0 * random.normal(size=(2000, 4))
+    expected = theirs.predict(rows)
+    assert np.mean(np.argmax(machine_scores(machines, rows), axis=1) == expected) > 0.97
+    # With equal priors it would be another classifier.
+    equal = LinearDiscriminantAnalysis(solver="lsqr", priors=np.full(5, 0.2)).fit(X, y)
+    assert np.mean(equal.predict(rows) == expected) < 0.8
+
+
 def test_a_fact_that_speaks_against_the_own_class_is_not_used(trained):
     seen = trained(2)
     against = RowLists(seen.lists.classes, -5.0 * seen.lists.path_scores)
-    trainer = SoftmaxTrainer(**{**vars(seen.trainer), "lists": against})
+    trainer = replace(seen.trainer, lists=against)
     assert seen.path_weight > 0.1
     assert trainer.train(2.0, 1e-4, 200)[1] == 0.0
 

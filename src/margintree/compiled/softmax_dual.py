@@ -170,8 +170,10 @@ def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter, s
 
 
 @compiled
-def mean_scores(Z, means, squared_norms, listed, own_weight, class_weight, result):
-    """Fill z_i'm_k - |m_k|^2 / 2 for the classes on the list of each row, the first one being its own.
+def mean_scores(Z, means, constants, log_prior, listed, own_weight, class_weight, result):
+    """Fill z_i'm_k + constant_k for the classes on the list of each row, the first one being its own.
+
+    ``constants`` are log_prior_k - |m_k|^2 / 2.
 
     That one is taken without the row (without one of it, where it weighs more), so that it is what a new row like it
     would get; a class of one row has the mean zero then.
@@ -183,12 +185,12 @@ def mean_scores(Z, means, squared_norms, listed, own_weight, class_weight, resul
             if k < 0:
                 break
             if position > 0:
-                result[i, position] = _dot(Z[i], means[k]) - 0.5 * squared_norms[k]
+                result[i, position] = _dot(Z[i], means[k]) + constants[k]
                 continue
             rest = class_weight[k] - own_weight[i]
             if rest <= 1e-9 * class_weight[k]:
-                result[i, 0] = 0.0
+                result[i, 0] = log_prior[k]
                 continue
             for j in range(mean.shape[0]):
                 mean[j] = (class_weight[k] * means[k, j] - own_weight[i] * Z[i, j]) / rest
-            result[i, 0] = _dot(Z[i], mean) - 0.5 * _dot(mean, mean)
+            result[i, 0] = _dot(Z[i], mean) - 0.5 * _dot(mean, mean) + log_prior[k]

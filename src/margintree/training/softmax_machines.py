@@ -92,7 +92,7 @@ class SoftmaxTrainer:
 
     def train(self, cost_factor: float, tol: float, max_iter: int) -> tuple[list[NodeClassifier], float, float]:
         """Return the machine of each class, the weight of the path score, and the relative duality gap."""
-        means, squared_norms, scores = self._mean_scores
+        means, constants, scores = self._mean_scores
         mean_weight, path_weight = self._blend
         offsets = np.float32(mean_weight) * scores + np.float32(path_weight) * self.lists.path_scores
         weights = np.zeros(means.shape, dtype=np.float32)
@@ -113,7 +113,7 @@ class SoftmaxTrainer:
                     stop,
                 )
         back = (mean_weight * means + weights) @ self.metric.transform.T
-        intercepts += -0.5 * mean_weight * squared_norms - back @ self.metric.centre
+        intercepts += mean_weight * constants - back @ self.metric.centre
         columns = np.arange(back.shape[1])
         machines: list[NodeClassifier] = [
             LinearClassifier(columns, w, float(b)) for w, b in zip(back, intercepts, strict=True)
@@ -122,19 +122,23 @@ class SoftmaxTrainer:
 
     @cached_property
     def _mean_scores(self) -> tuple[Single, Array, Single]:
-        """Return the class means, their squared lengths, and the scores of discriminant analysis on all lists."""
+        """Return the class means, the constants of their scores, and the scores of discriminant analysis on all lists.
+
+        Scores are log posterior probabilities times the variance of a class; a class without rows has half a one.
+        """
         own, weight = self.lists.classes[:, 0].astype(np.int64), self.importance
         class_weight = np.bincount(own, weight, self.n_classes)
         means = np.zeros((self.n_classes, self.Z.shape[1]))
         for piece in pieces(np.flatnonzero(weight), self.Z):
             add_by_class(means, own[piece], self.Z[piece] * weight[piece, None].astype(np.float32))
         centres = (means / np.where(class_weight > 0.0, class_weight, 1.0)[:, None]).astype(np.float32)
-        squared_norms = np.einsum("ij,ij->i", centres, centres).astype(np.float64)
+        log_prior = self.metric.variance * np.log(np.maximum(class_weight, 0.5) / weight.sum())
+        constants = log_prior - 0.5 * np.einsum("ij,ij->i", centres, centres).astype(np.float64)
         scores = np.zeros(self.lists.classes.shape, dtype=np.float32)
         compiled.softmax_dual.mean_scores(
-            self.Z, centres, squared_norms, self.lists.classes, np.minimum(1.0, weight), class_weight, scores
+            self.Z, centres, constants, log_prior, self.lists.classes, np.minimum(1.0, weight), class_weight, scores
         )
-        return centres, squared_norms, scores
+        return centres, constants, scores
 
     @cached_property
     def _blend(self) -> tuple[float, float]:
