@@ -39,7 +39,7 @@ MEMORY_PER_BYTE, MEMORY_AT_LEAST = 20, 64 * 2**20
 # Of the processor, which is not what others make of this machine.
 MOST_SECONDS = 5.0
 # What prediction says of a kernel that has no finite value for a row; see docs/security.md.
-DOCUMENTED = "The kernel gave values that are not finite"
+DOCUMENTED = "The kernel returned values that are not finite"
 
 
 def example_rows(n_rows: int, n_classes: int, n_features: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from margintree import load_model
 from margintree.cli import csv_rows, out_of_core
 from margintree.cli.app import app
-from margintree.dask import read_svmlight
+from margintree.cli.row_format import RowFileError, RowFormat
+from margintree.dask import ClusterLostError, DaskMarginTreeClassifier, read_svmlight
 
 
 @pytest.fixture
@@ -91,3 +92,34 @@ def test_a_size_that_is_none_is_refused(path, tmp_path):
     done = run("fit", path, "-o", tmp_path / "model", "--memory", "much", "--jobs", "1")
     assert done.exit_code == 2
     assert "must be a size such as" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("memory", ["0", "-1GB", "1e400", "much"])
+def test_memory_is_a_positive_size(path, tmp_path, memory):
+    done = CliRunner().invoke(app, ["fit", str(path), "--memory", memory, "-o", str(tmp_path / "m")])
+    assert done.exit_code == 2
+    assert "--memory must be a size" in " ".join(done.output.replace("│", " ").split())
+
+
+@pytest.mark.parametrize(("place", "message"), [("label", "200 times its size"), ("feature", "got string")])
+def test_parquet_files_read_in_pieces_have_the_limits_of_those_in_memory(tmp_path, place, message):
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    n_rows = 20_000
+    long = pa.DictionaryArray.from_arrays(pa.array([0] * n_rows, pa.int32()), pa.array(["x" * 100_000]))
+    columns = {"kind": long if place == "label" else np.arange(n_rows) % 2, "a": np.arange(n_rows) % 7.0}
+    rows = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({**columns, **({"b": long} if place == "feature" else {})}), rows, store_schema=False)
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(RowFileError, match=message):
+        out_of_core.BoundedMemory(None, 2**30, tmp_path).read(rows, RowFormat())
+    assert pa.default_memory_pool().max_memory() < before + 2**26
+
+
+def test_a_fit_whose_processes_are_killed_says_that_memory_is_short(path, tmp_path, monkeypatch):
+    def killed(*arguments):
+        raise ClusterLostError("A task of the fit killed 4 workers.")
+
+    monkeypatch.setattr(DaskMarginTreeClassifier, "fit", killed)
+    done = CliRunner().invoke(app, ["fit", str(path), "--memory", "1GB", "--jobs", "1", "-o", str(tmp_path / "m")])
+    assert done.exit_code == 1
+    assert "There is not enough memory. Processes were killed" in " ".join(done.output.split())

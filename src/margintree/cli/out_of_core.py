@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import typer
 
+from margintree.cli.parquet_rows import check_texts, opened
 from margintree.cli.row_files import DENSE_FILE_SHARE, MOST_COLUMNS, read_rows
 from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat, Rows
 from margintree.estimators.margin_tree import MarginTreeClassifier
@@ -34,8 +35,11 @@ def bounded(memory: str, n_jobs: int | None) -> Iterator["BoundedMemory"]:
         raise RowFileError("--memory needs Dask: pip install 'margintree[dask]'.") from error
     try:
         n_bytes = int(parse_bytes(memory))
-    except ValueError as error:
-        raise typer.BadParameter(f"--memory must be a size such as 2GB or 500MB. Got {memory!r}.") from error
+    except (ValueError, OverflowError):
+        n_bytes = 0
+    # To Dask, 0 means without limit.
+    if n_bytes <= 0:
+        raise typer.BadParameter(f"--memory must be a size such as 2GB or 500MB. Got {memory!r}.")
     n_workers = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
     options = {"threads_per_worker": 1, "memory_limit": n_bytes // n_workers, "dashboard_address": None}
     with (
@@ -106,7 +110,13 @@ class BoundedMemory:
     def _parquet(self, path: Path, how: RowFormat) -> Rows:
         import dask.dataframe as dd
 
+        n_bytes = path.stat().st_size
+        with path.open("rb") as stream:
+            file, place = opened(stream, path, how, None, n_bytes)
+            if place is not None:
+                check_texts(file, place, path, n_bytes)
         frame = dd.read_parquet(path, split_row_groups="adaptive", blocksize="32 MiB")
+        # Without the index of pandas, which may be among the columns of the file.
         names = list(frame.columns)
         place = how.place_of_label(path, names, None)
         assert place is not None
@@ -117,10 +127,13 @@ class BoundedMemory:
 
     def fit(self, rows: Rows, parameters: dict[str, Any], verbose: int) -> MarginTreeClassifier:
         """Fit on the workers."""
-        from margintree.dask import DaskMarginTreeClassifier
+        from margintree.dask import ClusterLostError, DaskMarginTreeClassifier
 
         most_rows = max(1000, int(PART_FOR_NODE * self._n_bytes / max(1.0, self._bytes_per_row)))
         model = DaskMarginTreeClassifier(
             **parameters, client=self._client, max_rows_per_node=most_rows, verbose=verbose
         )
-        return model.fit(rows.X, rows.labels).to_local()
+        try:
+            return model.fit(rows.X, rows.labels).to_local()
+        except ClusterLostError as error:
+            raise MemoryError("Processes were killed; use a larger --memory or fewer --jobs.") from error

@@ -18,16 +18,9 @@ def read_parquet(stream: IO[bytes], path: Path, how: RowFormat, n_features: int 
             f"{path} is read as Parquet, which needs pyarrow: pip install 'margintree[parquet]'."
         ) from error
     content = stream.read()
-    asks = how.label is None and n_features is None
     try:
-        schema = pyarrow.parquet.read_schema(pyarrow.BufferReader(content))
-        names = schema.names
-        place = how.place_of_label(path, names, n_features)
-        # Before anything is read: text that is stored once may be repeated in millions of rows.
-        _check_types(schema, path, place, asks=asks)
-        texts = [] if place is None else [names[place]]
-        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(content), read_dictionary=texts)
-        _check_size(_announced(file.metadata), path, len(content))
+        file, place = opened(pyarrow.BufferReader(content), path, how, n_features, len(content))
+        names = file.schema_arrow.names
         table = file.read()
     except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(str(error)) from error
@@ -41,6 +34,34 @@ def read_parquet(stream: IO[bytes], path: Path, how: RowFormat, n_features: int 
     if place is not None and table.num_rows:
         labels = how.labels(path, _texts(table.column(place), path, len(content)), n_features)
     return Rows.of_table("parquet", X, labels, place, names)
+
+
+def opened(source: Any, path: Path, how: RowFormat, n_features: int | None, n_bytes: int) -> tuple[Any, int | None]:
+    """Return a file whose columns and announced size have been checked, and the place of its label column.
+
+    Nothing is read before: text that is stored once may be repeated in millions of rows.
+    """
+    import pyarrow.parquet
+
+    schema = pyarrow.parquet.read_schema(source)
+    place = how.place_of_label(path, schema.names, n_features)
+    _check_types(schema, path, place, asks=how.label is None and n_features is None)
+    texts = [] if place is None else [schema.names[place]]
+    file = pyarrow.parquet.ParquetFile(source, read_dictionary=texts)
+    _check_size(_announced(file.metadata), path, n_bytes)
+    return file, place
+
+
+def check_texts(file: Any, place: int, path: Path, n_bytes: int) -> None:
+    """Refuse labels whose text is repeated to an absurd size, without unpacking it."""
+    import pyarrow.compute
+
+    name, n_characters = file.schema_arrow.names[place], 0
+    for batch in file.iter_batches(columns=[name]):
+        encoded = batch.column(0).dictionary_encode()
+        lengths = pyarrow.compute.utf8_length(encoded.dictionary.cast(pyarrow.string()))
+        n_characters += pyarrow.compute.sum(lengths.take(encoded.indices)).as_py() or 0
+        _check_size(n_characters, path, n_bytes)
 
 
 def _check_types(schema: Any, path: Path, place: int | None, *, asks: bool) -> None:
