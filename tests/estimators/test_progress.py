@@ -25,7 +25,7 @@ from margintree import (
     OutputCodeSVC,
 )
 from margintree.estimators.base import MachineClassifier
-from margintree.estimators.callbacks import FitProgress
+from margintree.estimators.callbacks import ROWS_PER_NODE, FitProgress
 
 # With the tasks of a fit on three classes.
 ESTIMATORS = [
@@ -115,9 +115,9 @@ def test_the_bar_goes_on_from_the_nodes_to_the_decider_and_never_back(monkeypatc
     MarginTreeClassifier(kernel, n_jobs=n_jobs, verbose=1, random_state=0).fit(*load_iris(return_X_y=True))
     parts = [done for _, done in shown]
     assert parts == sorted(parts)
-    # Of 150 rows on log2(3) levels, the root leaves 100 on one level.
+    # Of 150 rows on log2(3) levels and two nodes, the root leaves 100 rows on one level and a node.
     assert [description for description, _ in shown[:2]] == ["node 1/2", "node 2/2"]
-    assert parts[:2] == pytest.approx([0.5 * (1 - 100 / (150 * np.log2(3))), 0.5])
+    assert parts[:2] == pytest.approx([0.5 * (1 - (100 + ROWS_PER_NODE) / (150 * np.log2(3) + 2 * ROWS_PER_NODE)), 0.5])
     assert [done for description, done in shown if description == "fitted"] == [1.0]
     deciding = [description for description, done in shown if done > 0.5]
     assert deciding[0] == first

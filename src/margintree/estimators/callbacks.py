@@ -30,6 +30,8 @@ except ImportError:  # scikit-learn before 1.9
 
 # With many classes the choice of a decider takes about as long as the tree.
 SHARE_OF_TASKS = 0.5
+# On wordnet_hypernyms a node takes 1.5 ms, and 2.1 microseconds for each of its rows.
+ROWS_PER_NODE = 700
 
 __all__ = ["CallbackSupportMixin", "FitProgress", "reporting", "with_callbacks"]
 
@@ -77,22 +79,17 @@ class FitProgress:
         self._bar = None if int(estimator.verbose) != 1 else _bar(type(estimator).__name__)
 
     def node_done(self, record: NodeRecord, n_done: int, *, n_rows_of: npt.NDArray[np.int64]) -> None:
-        """Report a node and the machine that divides its classes; ``n_rows_of`` has the number of rows per class.
-
-        The time of a node grows with its rows. A subtree of k classes has about log2(k) levels, each with the n rows of
-        these classes, so what remains below a node is n log2(k).
-        """
-        sides = [np.array(record.classes_left), np.array(record.classes_right)]
+        """Report a node and the machine that divides its classes; ``n_rows_of`` has the number of rows per class."""
+        sides = np.array(record.classes_left), np.array(record.classes_right)
+        left, right = (_work_below(n_rows_of[classes]) for classes in sides)
         n_left, n_right = len(sides[0]), len(sides[1])
-        rows_of_sides = [int(n_rows_of[classes].sum()) for classes in sides]
-        before = sum(rows_of_sides) * np.log2(n_left + n_right)
-        after = rows_of_sides[0] * np.log2(n_left) + rows_of_sides[1] * np.log2(n_right)
-        self._share_of_nodes += (before - after) / (n_rows_of.sum() * np.log2(len(n_rows_of)))
+        here = _work_below(n_rows_of[np.concatenate(sides)])
+        self._share_of_nodes += (here - left - right) / _work_below(n_rows_of)
         self.task_done(
             "node",
             f"{n_left + n_right} classes -> {n_left} + {n_right}, {record.n_rows} rows, "
             f"objective {record.objective:.4g}, {record.seconds:.3f} s",
-            done=float(self._share_of_nodes),
+            done=self._share_of_nodes,
         )
 
     def machine_done(self, machine: Machine | DualSolution, name: str = "machine") -> None:
@@ -155,6 +152,15 @@ class FitProgress:
             self._is_closed = True
             if self._bar is not None:
                 self._bar.stop()
+
+
+def _work_below(n_rows_of: npt.NDArray[np.int64]) -> float:
+    """Return what growing a subtree over classes with so many rows costs, in rows that a node sees.
+
+    A subtree of k classes has k - 1 nodes, and about log2(k) levels that each see all of its rows.
+    """
+    n_classes = len(n_rows_of)
+    return float(n_rows_of.sum() * np.log2(n_classes) + ROWS_PER_NODE * (n_classes - 1))
 
 
 def _bar(name: str) -> Any:
