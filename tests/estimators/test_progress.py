@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import interrupted_fits
+import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
@@ -24,7 +25,7 @@ from margintree import (
     OutputCodeSVC,
 )
 from margintree.estimators.base import MachineClassifier
-from margintree.estimators.callbacks import FitProgress
+from margintree.estimators.callbacks import ROWS_PER_NODE, FitProgress
 
 # With the tasks of a fit on three classes.
 ESTIMATORS = [
@@ -43,6 +44,11 @@ ESTIMATORS = [
     (OutputCodeSVC(code="one_vs_one", random_state=0), ["machine"] * 3),
     (AllTogetherSVC(random_state=0), ["problem"]),
 ]
+
+
+def after_all(estimator, tasks):
+    """Return what callbacks hear of: the tasks, and the choice of a decider, if there is one."""
+    return [*tasks, "decider"] if isinstance(estimator, MarginTreeClassifier) else tasks
 
 
 class Listener:
@@ -109,7 +115,9 @@ def test_the_bar_goes_on_from_the_nodes_to_the_decider_and_never_back(monkeypatc
     MarginTreeClassifier(kernel, n_jobs=n_jobs, verbose=1, random_state=0).fit(*load_iris(return_X_y=True))
     parts = [done for _, done in shown]
     assert parts == sorted(parts)
-    assert shown[:2] == [("node 1/2", 0.25), ("node 2/2", 0.5)]
+    # Of 150 rows on log2(3) levels and two nodes, the root leaves 100 rows on one level and a node.
+    assert [description for description, _ in shown[:2]] == ["node 1/2", "node 2/2"]
+    assert parts[:2] == pytest.approx([0.5 * (1 - (100 + ROWS_PER_NODE) / (150 * np.log2(3) + 2 * ROWS_PER_NODE)), 0.5])
     assert [done for description, done in shown if description == "fitted"] == [1.0]
     deciding = [description for description, done in shown if done > 0.5]
     assert deciding[0] == first
@@ -155,6 +163,7 @@ def test_callbacks_hear_of_every_task(estimator, tasks):
     pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
     listener, (X, y) = Listener(), load_iris(return_X_y=True)
     model = clone(estimator).set_callbacks(listener).fit(X, y)
+    tasks = after_all(estimator, tasks)
     heard = [(event, task) for task in tasks for event in ("begin", "end")]
     assert listener.events[0] == ("setup", len(tasks))
     assert listener.events[1:] == [("begin", "fit"), *heard, ("end", "fit"), ("teardown", "fit")]
@@ -166,6 +175,7 @@ def test_callbacks_hear_of_every_task(estimator, tasks):
 def test_an_error_in_a_callback_ends_the_fit_and_nothing_is_heard_after_it(estimator, tasks):
     pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
     X, y = load_iris(return_X_y=True)
+    tasks = after_all(estimator, tasks)
     model = clone(estimator).fit(X, y)
     before, attributes = model.predict(X).tolist(), set(vars(model))
     for fails_at in {1, len(tasks), len(tasks) + 1}:

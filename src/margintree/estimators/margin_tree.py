@@ -258,7 +258,8 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             if isinstance(training_set, KernelTrainingSet):
                 training_set.leaves_one_out = self.calibration_folds == "auto"
             keep = partial(as_kept, training_set=training_set, prune=self.prune)
-            grown = self._grow(training_set, split, seed, data, on_node=self._progress.node_done, keep=keep)
+            on_node = partial(self._progress.node_done, n_rows_of=np.diff(training_set.class_start))
+            grown = self._grow(training_set, split, seed, data, on_node=on_node, keep=keep)
             trainer = Trainer(training_set, self.tol, self.max_iter, SOLVER_SEED)
             regrow = (lambda rows: self._grow(rows, split, seed, data).tree) if self.n_trees == 1 else None
             self._store([grown, *self._more_trees(trainer, data, seed)], trainer, data, regrow)
@@ -371,6 +372,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         if self.calibration_folds != 0:
             wanted, done = self._wanted(), self._progress.step_done
             decision = apart(lambda: decide(trainer, machines, wanted, self._n_threads(), done, regrow))
+            self._progress.steps_done("decider")
             self._warn_of_open_gaps([decision.open_gap], "deciders")
         if function is not None:
             deciding = decision.machines if decision else []
