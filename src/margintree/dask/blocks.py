@@ -3,8 +3,14 @@
 from typing import Any
 
 import dask.array as da
+import scipy.sparse as sp
 from dask.base import is_dask_collection
 from dask.delayed import Delayed
+from dask.sizeof import sizeof
+
+# Dask knows the size of scipy's sparse matrices, but not of its sparse arrays: it takes them to be so small that it
+# sends rows to their labels.
+sizeof.register(sp.csr_array, lambda rows: sum(sizeof(part) for part in vars(rows).values()))
 
 
 def is_frame(collection: Any) -> bool:
