@@ -287,7 +287,7 @@ def report(kept: dict[str, Any]) -> list[str]:
     if "memory" in kept:
         row = kept["memory"]
         # Earlier runs did not count what went over the wire.
-        over_the_wire = f"{row['wire_mb']:.0f} MB went over the wire and " if "wire_mb" in row else ""
+        over_the_wire = f"; {row['wire_mb']:.0f} MB went over the wire" if "wire_mb" in row else ""
         lines += [
             f"## Bounded memory: {row['rows']} rows of {row['classes']} classes",
             "",
@@ -302,7 +302,7 @@ def report(kept: dict[str, Any]) -> list[str]:
                     ["in memory, a quarter", f"{row['threads_s']:.0f}", "—", f"{row['accuracy_of_quarter']:.4f}"],
                 ],
             ),
-            f"The rows take {row['rows_mb']:.0f} MB; {over_the_wire}{row['written_mb']:.0f} MB into files. The client, "
+            f"The rows take {row['rows_mb']:.0f} MB, files {row['written_mb']:.0f} MB{over_the_wire}. The client, "
             f"which also made the rows, took {row['client_mb']:.0f} MB.",
             "",
         ]
