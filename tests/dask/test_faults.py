@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from dask import delayed
 from distributed import Client, Future
 
 from margintree import MarginTreeClassifier
@@ -207,6 +208,8 @@ def test_a_closed_client_is_refused(client, blocks):
 def test_rows_in_memory_are_refused_by_fit(client, dense_rows):
     with pytest.raises(TypeError, match=r"X must be a Dask array, data frame or series. Got ndarray"):
         DaskMarginTreeClassifier(client=client).fit(*dense_rows)
+    with pytest.raises(TypeError, match=r"X must be a Dask array, data frame or series. Got Delayed"):
+        DaskMarginTreeClassifier(client=client).fit(delayed(dense_rows[0]), da.from_array(dense_rows[1]))
     with pytest.raises(TypeError, match=r"y must be a Dask array, data frame or series. Got Series"):
         DaskMarginTreeClassifier(client=client).fit(da.from_array(dense_rows[0]), pd.Series(dense_rows[1]))
 
@@ -225,10 +228,11 @@ def with_nan(X):
         (lambda X, y: (X, y.rechunk(300)[y.rechunk(300) >= 0]), "X and y must be divided into the same blocks"),
         (lambda X, y: (X, y[y >= 6]), "inconsistent numbers of samples"),
         (lambda X, y: (X[:0], y[:0]), "X has no rows"),
+        (lambda X, y: (y, y), "X must have two dimensions, rows and columns. Got 1"),
         (lambda X, y: (X, y + X[:, 0]), "Unknown label type: continuous"),
         (lambda X, y: (X, 0 * y), "at least 2 classes"),
     ],
-    ids=["nan", "lengths", "blocks", "lengths of blocks", "no rows", "continuous", "one class"],
+    ids=["nan", "lengths", "blocks", "lengths of blocks", "no rows", "dimensions", "continuous", "one class"],
 )
 def test_rows_that_are_refused(client, blocks, change, message):
     with pytest.raises(ValueError, match=message):

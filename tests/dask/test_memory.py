@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from margintree import MarginTreeClassifier
 from margintree.dask import DaskMarginTreeClassifier
+from margintree.dask.client_checks import worker_facts
 
 MEGABYTE = 2**20
 ROWS_PER_BLOCK, N_BLOCKS, STORED, WIDTH = 10_000, 20, 40, 500
@@ -56,6 +57,19 @@ def test_max_rows_per_node_bounds_the_memory_of_workers(client):
     assert traffic.n_bytes_written < 2.3 * traffic.n_bytes_of_rows
     assert traffic.n_bytes_sent < 0.01 * traffic.n_bytes_of_rows
     assert growth[2000] < 80 * MEGABYTE < 2 * traffic.n_bytes_of_rows < growth[None] + 40 * MEGABYTE
+
+
+def size_for_dask(rows):
+    from dask.sizeof import sizeof
+
+    return sizeof(rows)
+
+
+def test_dask_knows_the_size_of_sparse_blocks(client, sparse_rows):
+    # Otherwise it sends them to their labels. Every fit begins with this function on all workers.
+    X = sparse_rows[0]
+    client.run(worker_facts, "/")
+    assert min(client.run(size_for_dask, X).values()) > X.data.nbytes
 
 
 def test_a_sample_in_every_node_keeps_most_of_the_accuracy(client, dense_rows):

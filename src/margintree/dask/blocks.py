@@ -3,8 +3,13 @@
 from typing import Any
 
 import dask.array as da
-from dask.base import is_dask_collection
+import scipy.sparse as sp
 from dask.delayed import Delayed
+from dask.sizeof import sizeof
+
+# Dask knows the size of scipy's sparse matrices, but not of its sparse arrays: it takes them to be so small that it
+# sends rows to their labels.
+sizeof.register(sp.csr_array, lambda rows: sum(sizeof(part) for part in vars(rows).values()))
 
 
 def is_frame(collection: Any) -> bool:
@@ -14,7 +19,7 @@ def is_frame(collection: Any) -> bool:
 
 def blocks_of(collection: Any, name: str) -> list[Delayed]:
     """Return the blocks of rows of a Dask array or frame."""
-    if not is_dask_collection(collection) or not hasattr(collection, "to_delayed"):
+    if not (isinstance(collection, da.Array) or is_frame(collection)):
         raise TypeError(
             f"{name} must be a Dask array, data frame or series. Got {type(collection).__name__}. Make one with "
             "dask.array.from_array or dask.dataframe.from_pandas, or use margintree.MarginTreeClassifier, which takes "
@@ -30,6 +35,8 @@ def blocks_of(collection: Any, name: str) -> list[Delayed]:
 def aligned(X: Any, y: Any, sample_weight: Any) -> list[tuple[Delayed, Delayed, Delayed | None]]:
     """Return blocks of rows with their labels and weights; these are divided like X, if lengths are known."""
     rows = blocks_of(X, "X")
+    if X.ndim != 2:
+        raise ValueError(f"X must have two dimensions, rows and columns. Got {X.ndim}.")
 
     def beside(values: Any, name: str) -> list[Delayed]:
         known = [getattr(one, "chunks", ((float("nan"),),))[0] for one in (X, values)]
