@@ -8,12 +8,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
-from margintree.estimators.held_out_confusion import held_out_confusion
 from margintree.estimators.training_data import TrainingData
 from margintree.estimators.tree_walk import TreeWalker
 from margintree.solvers.joint import train_jointly
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.structures.confusion_tree import confusion_tree
+from margintree.training.held_out_confusion import held_out_confusion
 from margintree.training.machines import train_each
 from margintree.worker_threads import apart
 
@@ -113,7 +113,7 @@ class LabelTreeClassifier(TreeWalker):
         n_classes, n_threads = len(data.classes), self._n_threads()
         n_machines = self.n_folds * n_classes + (1 if self.joint else n_classes - 1)
         trainer = self._trainer(training_set, self._seed(), n_machines, X, y)
-        confusion = held_out_confusion(trainer, data, function, n_folds=self.n_folds, n_threads=n_threads)
+        confusion = held_out_confusion(trainer, data.X, function, n_folds=self.n_folds, n_threads=n_threads)
         self.confusion_: npt.NDArray[np.float64] = confusion.matrix
         tree = confusion_tree((confusion.matrix + confusion.matrix.T) / 2.0)
         if self.verbose > 1:
@@ -121,7 +121,7 @@ class LabelTreeClassifier(TreeWalker):
             print(f"[margintree] {share:.1%} of the held-out rows confused; tree of depth {tree.max_depth}", flush=True)
         if isinstance(training_set, LinearTrainingSet) and self.joint:
             tol, max_iter = self.tol, self.max_iter
-            solution = apart(lambda: train_jointly(training_set, tree, tol=tol, max_iter=max_iter, seed=trainer.seed))
+            solution = apart(train_jointly, training_set, tree, tol=tol, max_iter=max_iter, seed=trainer.seed)
             self._progress.machine_done(solution, "problem")
             self._store_tree(tree, solution.classifiers, function, data)
             gaps, self.n_iter_ = [solution.duality_gap], solution.n_iter
