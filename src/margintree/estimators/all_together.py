@@ -113,7 +113,7 @@ class AllTogetherSVC(FlatClassifier):
         training_set = linear_set(data, fit_intercept=self.fit_intercept)
         rows = training_set.select(*training_set.rows_of(np.arange(training_set.n_classes)), self._seed())
         self._progress = FitProgress(self, 1, X, y)
-        solution = apart(lambda: solve_all_together(rows, self.loss, tol=self.tol, max_iter=self.max_iter))
+        solution = apart(solve_all_together, rows, self.loss, tol=self.tol, max_iter=self.max_iter)
         self._progress.machine_done(solution, "problem")
         self._store_machines(self._as_machines(solution, rows), None, data)
 

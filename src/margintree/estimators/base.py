@@ -188,7 +188,7 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  
         gamma = gamma_value(self.gamma, data) if self.kernel in ("rbf", "poly") else 1.0
         function = KernelFunction(self.kernel, gamma, self.degree, self.coef0, self.fit_intercept)
         options: dict[str, Any] = {"cache_size": self.cache_size, "tol": self.tol, "learns_from_all": learns_from_all}
-        return apart(lambda: kernel_set(data, function, **options)), function
+        return apart(kernel_set, data, function, **options), function
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -166,7 +166,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         n_classes = len(data.classes)
         # One pass over the rows, and where there are machines n_classes - 1 of them.
         self._progress = FitProgress(self, 1 if self.node == "online" else n_classes, X, y)
-        apart(lambda: stream_tree.absorb(data.X, self._stream(data, seed), regressors))
+        apart(stream_tree.absorb, data.X, self._stream(data, seed), regressors)
         tree, _ = stream_tree.class_tree(np.arange(n_classes))
         self._progress.task_done("pass", f"{data.X.shape[0]} rows, {n_classes} classes, depth {tree.max_depth}")
         if self.node == "online":

@@ -59,7 +59,7 @@ class FilterTreeClassifier(TreeWalker):
         seed = self._seed()
         tree = random_tree(len(data.classes), seed)
         trainer = self._trainer(training_set, seed, len(data.classes) - 1, X, y)
-        trained = apart(lambda: train_filtered(trainer, tree))
+        trained = apart(train_filtered, trainer, tree)
         self._store_tree(tree, [machine.classifier for machine in trained.machines], function, data)
         self.node_rows_ = [np.sort(data.original_row[rows]) for rows in trained.rows]
         self.n_iter_ = max(machine.n_iter for machine in trained.machines)

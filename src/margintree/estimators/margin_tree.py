@@ -312,7 +312,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         decision = ranker = None
         if self.calibration_folds != 0:
             wanted, done = self._wanted(), self._progress.step_done
-            decision = apart(lambda: decide(trainer, machines, wanted, self._n_threads(), done, regrow))
+            decision = apart(decide, trainer, machines, wanted, self._n_threads(), done, regrow)
             self._warn_of_open_gaps([decision.open_gap], "deciders")
         if function is not None:
             deciding = decision.machines if decision else []

@@ -50,7 +50,7 @@ class OneVsRestSVC(FlatClassifier):
         training_set, function = self._training_set(data)
         n_classes = len(data.classes)
         seed = self._seed()
-        rows = apart(lambda: training_set.node_rows(np.arange(n_classes), seed))
+        rows = apart(training_set.node_rows, np.arange(n_classes), seed)
         # Two classes need one machine; the other is its mirror image.
         classes = range(n_classes) if n_classes > 2 else [1]
         trainer = self._trainer(training_set, seed, len(classes), X, y)
