@@ -13,9 +13,8 @@ from sklearn.metrics import recall_score
 from sklearn.model_selection import StratifiedKFold
 
 from margintree.experiments import data
-from margintree.experiments.methods import METHODS
+from margintree.experiments.methods import METHODS, READINGS, FreeBiasKernel
 from margintree.experiments.protocol import Protocol
-from margintree.experiments.readings import READINGS, FreeBiasKernel
 from margintree.experiments.timing import seconds_per_row
 from margintree.experiments.tuning import Parameters, tune
 
