@@ -84,7 +84,7 @@ def to_onnx(estimator: Any, path: str | os.PathLike[str], *, walk: str | None = 
         best = _flat(graph, ranker)
     else:
         best = _walk(graph, model, ranker, walk)
-    graph.add("Gather", graph.constant(plain_labels(estimator.classes_)), best, output="label", axis=0)
+    graph.add("Gather", plain_labels(estimator.classes_), best, output="label", axis=0)
     proto = graph.model(estimator, has_probabilities=ranker is not None)
     onnx.checker.check_model(proto)
     with replacing(Path(path)) as unfinished:
@@ -143,7 +143,7 @@ def _flat(graph: Graph, ranker: Ranker) -> str:
     """Return the class whose machine has the largest value, and add the probabilities; no path is followed."""
     assert ranker.decider.table is not None
     values = _linear_values(graph, ranker.decider.table, np.arange(ranker.n_classes))
-    scaled = graph.add("Mul", values, graph.constant(float(ranker.decider.slope)))
+    scaled = graph.add("Mul", values, float(ranker.decider.slope))
     graph.add("Softmax", scaled, output="probabilities", axis=1)
     return graph.add("ArgMax", values, axis=1, keepdims=0)
 
@@ -190,11 +190,11 @@ def _kernel(graph: Graph, model: KernelTree, used: npt.NDArray[np.int64]) -> str
     vectors = model.vectors[used]
     vectors = vectors.toarray() if sp.issparse(vectors) else np.asarray(vectors)
     # |x - v|^2 = |x|^2 - 2 x'v + |v|^2, which rounding may bring below zero.
-    products = graph.add("MatMul", graph.rows, graph.constant(np.ascontiguousarray(-2.0 * vectors.T)))
-    shifted = graph.add("Add", products, graph.constant((vectors**2).sum(axis=1)))
+    products = graph.add("MatMul", graph.rows, np.ascontiguousarray(-2.0 * vectors.T))
+    shifted = graph.add("Add", products, (vectors**2).sum(axis=1))
     length = graph.add("ReduceSumSquare", graph.rows, axes=[1], keepdims=1)
     distance = graph.add("Relu", graph.add("Add", shifted, length))
-    return graph.add("Exp", graph.add("Mul", distance, graph.constant(-model.function.gamma)))
+    return graph.add("Exp", graph.add("Mul", distance, -model.function.gamma))
 
 
 def _kernel_values(
@@ -206,16 +206,16 @@ def _kernel_values(
         np.add.at(coefficients[:, column], np.searchsorted(used, model.support[part]), model.coefficients[part])
     # k + 1 where there is an intercept: a constant for each machine.
     intercept = coefficients.sum(axis=0) if model.function.fit_intercept else np.zeros(len(machines))
-    values = graph.add("MatMul", kernel, graph.constant(coefficients))
-    return graph.add("Add", values, graph.constant(intercept + model.constants[machines]))
+    values = graph.add("MatMul", kernel, coefficients)
+    return graph.add("Add", values, intercept + model.constants[machines])
 
 
 def _linear_values(graph: Graph, table: WeightTable, machines: npt.NDArray[np.int64]) -> str:
     # Single precision, as margintree keeps them: half the file, and no value changes.
     graph.check_room(4 * table.n_features * len(machines))
-    weights = graph.cast(graph.constant(table.relative_weights(machines)), "DOUBLE")
-    products = graph.add("Mul", graph.add("MatMul", graph.rows, weights), graph.constant(table.scale[machines]))
-    return graph.add("Add", products, graph.constant(table.intercept[machines]))
+    weights = graph.cast(table.relative_weights(machines), "DOUBLE")
+    products = graph.add("Mul", graph.add("MatMul", graph.rows, weights), table.scale[machines])
+    return graph.add("Add", products, table.intercept[machines])
 
 
 def _path_matrix(trees: Sequence[ClassTree]) -> npt.NDArray[np.float64]:
@@ -232,13 +232,13 @@ def _path_matrix(trees: Sequence[ClassTree]) -> npt.NDArray[np.float64]:
 
 def _greedy(graph: Graph, decisions: str, tree: ClassTree, paths: npt.NDArray[np.float64]) -> str:
     """Return the class whose path agrees with all signs."""
-    first = graph.add("Slice", decisions, *(graph.constant([n]) for n in (0, len(tree.internal_nodes), 1)))
-    sign = graph.cast(graph.add("Greater", first, graph.constant(0.0)), "FLOAT")
+    first = graph.add("Slice", decisions, [0], [len(tree.internal_nodes)], [1])
+    sign = graph.cast(graph.add("Greater", first, 0.0), "FLOAT")
     # sign(D) P = 2 left P - 1'P for left in {0, 1}.
     own = paths[: len(tree.internal_nodes)]
     depth = tree.depth[tree.leaf_of_class]
-    agreement = graph.add("MatMul", sign, graph.constant((2.0 * own).astype(np.float32)))
-    missing = graph.add("Sub", agreement, graph.constant((own.sum(axis=0) + depth).astype(np.float32)))
+    agreement = graph.add("MatMul", sign, (2.0 * own).astype(np.float32))
+    missing = graph.add("Sub", agreement, (own.sum(axis=0) + depth).astype(np.float32))
     return graph.add("ArgMax", missing, axis=1, keepdims=0)
 
 
@@ -246,16 +246,16 @@ def _path_scores(graph: Graph, decisions: str, model: LinearTree | KernelTree, p
     """Return the mean over the trees of the log probability of each class's path."""
     assert model.sigmoids is not None
     internal = np.flatnonzero(np.concatenate([tree.children_left for tree in model.trees]) >= 0)
-    scaled = graph.add("Mul", decisions, graph.constant(model.sigmoids.slope[internal]))
-    odds = graph.add("Add", scaled, graph.constant(model.sigmoids.shift[internal]))
+    scaled = graph.add("Mul", decisions, model.sigmoids.slope[internal])
+    odds = graph.add("Add", scaled, model.sigmoids.shift[internal])
     # log p = min(o, 0) - log(1 + exp(-|o|)), which neither overflows nor loses digits; log p(right) is less by o.
     tail = graph.add("Exp", graph.add("Neg", graph.add("Abs", odds)))
-    rest = graph.add("Log", graph.add("Add", tail, graph.constant(1.0)))
+    rest = graph.add("Log", graph.add("Add", tail, 1.0))
     negative = graph.add("Relu", graph.add("Neg", odds))
     left = graph.add("Neg", graph.add("Add", negative, rest))
     n_trees = len(model.trees)
-    to_either = graph.add("MatMul", left, graph.constant(np.abs(paths) / n_trees))
-    to_right = graph.add("MatMul", odds, graph.constant(np.maximum(-paths, 0.0) / n_trees))
+    to_either = graph.add("MatMul", left, np.abs(paths) / n_trees)
+    to_right = graph.add("MatMul", odds, np.maximum(-paths, 0.0) / n_trees)
     scores = graph.add("Sub", to_either, to_right)
     # Means of several logarithms are those of no distribution until they are scaled to sum to one.
     return scores if n_trees == 1 else graph.add("LogSoftmax", scores, axis=1)
@@ -272,26 +272,24 @@ class Finalists:
 
 def _finalists(graph: Graph, scores: str, ranker: Ranker) -> Finalists:
     """Return the classes with the best paths. Those beyond the gap are on the list, but are not finalists."""
-    listed, classes = graph.add_many(
-        "TopK", [scores, graph.constant([ranker.size])], ["path_scores", "finalists"], axis=1
-    )
+    listed, classes = graph.add_many("TopK", [scores, [ranker.size]], ["path_scores", "finalists"], axis=1)
     best = graph.add("ReduceMax", listed, axes=[1], keepdims=1)
-    lowest = graph.add("Sub", best, graph.constant(float(ranker.gap)))
+    lowest = graph.add("Sub", best, float(ranker.gap))
     return Finalists(classes, listed, graph.add("GreaterOrEqual", listed, lowest))
 
 
 def _ranking(graph: Graph, finalists: Finalists, deciding: str | None, ranker: Ranker) -> str:
     """Return the scores of the finalists; minus infinity for those beyond the gap."""
     decider, ranking = ranker.decider, finalists.scores
-    path_part = graph.add("Mul", finalists.scores, graph.constant(float(decider.path_weight)))
+    path_part = graph.add("Mul", finalists.scores, float(decider.path_weight))
     if decider.kind == "rest":
         assert deciding is not None
         own = graph.add("GatherElements", deciding, finalists.classes, axis=1)
-        ranking = graph.add("Mul", graph.add("Add", path_part, own), graph.constant(float(decider.slope)))
+        ranking = graph.add("Mul", graph.add("Add", path_part, own), float(decider.slope))
     elif decider.kind == "pairs" and ranker.size > 1:
-        values = None if deciding is None else graph.add("Mul", deciding, graph.constant(float(decider.slope)))
+        values = None if deciding is None else graph.add("Mul", deciding, float(decider.slope))
         ranking = graph.add("Add", path_part, _coupled(graph, finalists, values, ranker))
-    return graph.add("Where", finalists.is_within_gap, ranking, graph.constant(-np.inf))
+    return graph.add("Where", finalists.is_within_gap, ranking, -np.inf)
 
 
 def _coupled(graph: Graph, finalists: Finalists, values: str | None, ranker: Ranker) -> str:
@@ -302,18 +300,17 @@ def _coupled(graph: Graph, finalists: Finalists, values: str | None, ranker: Ran
     against_second = graph.add("Mul", compared, graph.add("Exp", odds))
     total = graph.add(
         "Add",
-        graph.add("ReduceSum", against_first, graph.constant([2]), keepdims=0),
-        graph.add("ReduceSum", against_second, graph.constant([1]), keepdims=0),
+        graph.add("ReduceSum", against_first, [2], keepdims=0),
+        graph.add("ReduceSum", against_second, [1], keepdims=0),
     )
-    return graph.add("Neg", graph.add("Log", graph.add("Add", total, graph.constant(1.0))))
+    return graph.add("Neg", graph.add("Log", graph.add("Add", total, 1.0)))
 
 
 def _log_odds(graph: Graph, finalists: Finalists, values: str | None, ranker: Ranker) -> str:
     """Return the log odds of the finalist at each position against that at each other position."""
     decider, c, s = ranker.decider, ranker.n_classes, ranker.size
-    one, other = (graph.constant([axis]) for axis in (2, 1))
     scores, classes = finalists.scores, finalists.classes
-    odds = graph.add("Sub", graph.add("Unsqueeze", scores, one), graph.add("Unsqueeze", scores, other))
+    odds = graph.add("Sub", graph.add("Unsqueeze", scores, [2]), graph.add("Unsqueeze", scores, [1]))
     if values is not None:
         n_pairs = len(decider.pair_other)
         smaller = np.repeat(np.arange(c), np.diff(decider.pair_start))
@@ -321,54 +318,51 @@ def _log_odds(graph: Graph, finalists: Finalists, values: str | None, ranker: Ra
         place = np.full((c, c), 2 * n_pairs)
         place[smaller, decider.pair_other] = np.arange(n_pairs)
         place[decider.pair_other, smaller] = n_pairs + np.arange(n_pairs)
-        first = graph.add("Mul", graph.add("Unsqueeze", classes, one), graph.constant(c))
-        pair = graph.add("Add", first, graph.add("Unsqueeze", classes, other))
-        column = graph.add("Gather", graph.constant(place.ravel()), pair)
+        first = graph.add("Mul", graph.add("Unsqueeze", classes, [2]), c)
+        pair = graph.add("Add", first, graph.add("Unsqueeze", classes, [1]))
+        column = graph.add("Gather", place.ravel(), pair)
         # Any one column more, so that there is something to gather where no machine is.
         columns = graph.add("Concat", values, graph.add("Neg", values), scores, axis=1)
-        flat = graph.add("Reshape", column, graph.constant([0, s * s]))
-        known = graph.add("Reshape", graph.add("GatherElements", columns, flat, axis=1), graph.constant([0, s, s]))
-        is_missing = graph.add("Equal", column, graph.constant(2 * n_pairs))
+        flat = graph.add("Reshape", column, [0, s * s])
+        known = graph.add("Reshape", graph.add("GatherElements", columns, flat, axis=1), [0, s, s])
+        is_missing = graph.add("Equal", column, 2 * n_pairs)
         odds = graph.add("Where", is_missing, odds, known)
     largest = compiled.ranking.LARGEST_EXPONENT
-    return graph.add("Clip", odds, graph.constant(-largest), graph.constant(largest))
+    return graph.add("Clip", odds, -largest, largest)
 
 
 def _compared(graph: Graph, odds: str, finalists: Finalists, size: int) -> str:
     """Return which positions are compared with which later ones: neither has clearly lost before."""
     clearly = compiled.ranking.CLEARLY
-    loses = graph.add("Less", odds, graph.constant(-clearly))
-    wins = graph.add("Greater", odds, graph.constant(clearly))
+    loses = graph.add("Less", odds, -clearly)
+    wins = graph.add("Greater", odds, clearly)
     is_in, rounds = finalists.is_within_gap, []
     for place in range(size):
-        opponents = graph.add("And", is_in, graph.constant(np.arange(size)[None] > place))
-        opponents = graph.add("And", opponents, graph.add("Gather", is_in, graph.constant([place]), axis=1))
+        opponents = graph.add("And", is_in, np.arange(size)[None] > place)
+        opponents = graph.add("And", opponents, graph.add("Gather", is_in, [place], axis=1))
         # It is compared with the others in turn, until it clearly loses.
-        lost = graph.add("And", opponents, graph.add("Gather", loses, graph.constant(place), axis=1))
-        before = graph.add("CumSum", graph.cast(lost, "INT32"), graph.constant(1), exclusive=1)
-        met = graph.add("And", opponents, graph.add("Less", before, graph.constant(np.int32(1))))
-        beaten = graph.add("And", met, graph.add("Gather", wins, graph.constant(place), axis=1))
+        lost = graph.add("And", opponents, graph.add("Gather", loses, place, axis=1))
+        before = graph.add("CumSum", graph.cast(lost, "INT32"), 1, exclusive=1)
+        met = graph.add("And", opponents, graph.add("Less", before, np.int32(1)))
+        beaten = graph.add("And", met, graph.add("Gather", wins, place, axis=1))
         is_in = graph.add("And", is_in, graph.add("Not", beaten))
-        rounds.append(graph.add("Unsqueeze", met, graph.constant([1])))
+        rounds.append(graph.add("Unsqueeze", met, [1]))
     return graph.add("Concat", *rounds, axis=1)
 
 
 def _probabilities(graph: Graph, scores: str, ranking: str, finalists: Finalists) -> None:
     """Divide the probability of the finalists' paths among them by their scores; other classes keep their own."""
-    zero, one, rows = graph.constant(0.0), graph.constant(1.0), graph.constant([1])
     listed = graph.add("Exp", finalists.scores)
-    inside = graph.add("Where", finalists.is_within_gap, listed, zero)
-    beyond = graph.add("Where", finalists.is_within_gap, zero, listed)
+    inside = graph.add("Where", finalists.is_within_gap, listed, 0.0)
+    beyond = graph.add("Where", finalists.is_within_gap, 0.0, listed)
     outside = graph.add("ScatterElements", graph.add("Exp", scores), finalists.classes, beyond, axis=1)
-    taken = graph.add("Min", graph.add("ReduceSum", inside, rows, keepdims=1), one)
+    taken = graph.add("Min", graph.add("ReduceSum", inside, [1], keepdims=1), 1.0)
     own = graph.add("Mul", graph.add("Softmax", ranking, axis=1), taken)
-    left_over = graph.add("Relu", graph.add("Sub", one, taken))
+    left_over = graph.add("Relu", graph.add("Sub", 1.0, taken))
     # The smallest positive number avoids a division by zero; everything outside is 0 in that case.
-    rest = graph.add("Max", graph.add("ReduceSum", outside, rows, keepdims=1), graph.constant(np.finfo(float).tiny))
+    rest = graph.add("Max", graph.add("ReduceSum", outside, [1], keepdims=1), np.finfo(float).tiny)
     others = graph.add("Mul", outside, graph.add("Div", left_over, rest))
-    most = graph.add(
-        "Mul", graph.add("ReduceMax", own, axes=[1], keepdims=1), graph.constant(compiled.ranking.BELOW_THE_BEST)
-    )
+    most = graph.add("Mul", graph.add("ReduceMax", own, axes=[1], keepdims=1), compiled.ranking.BELOW_THE_BEST)
     others = graph.add("Min", others, most)
     together = graph.add("ScatterElements", others, finalists.classes, own, axis=1, reduction="add")
-    graph.add("Div", together, graph.add("ReduceSum", together, rows, keepdims=1), output="probabilities")
+    graph.add("Div", together, graph.add("ReduceSum", together, [1], keepdims=1), output="probabilities")

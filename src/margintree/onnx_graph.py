@@ -25,11 +25,11 @@ class Graph:
         # The rows in double precision.
         self.rows = self.cast("X", "DOUBLE") if is_single else "X"
 
-    def cast(self, name: str, kind: str) -> str:
-        """Convert an array to a type, by its name in ONNX."""
+    def cast(self, array: str | npt.ArrayLike, kind: str) -> str:
+        """Convert an array, or a constant, to a type by its name in ONNX."""
         from onnx import TensorProto
 
-        return self.add("Cast", name, to=TensorProto.DataType.Value(kind))
+        return self.add("Cast", array, to=TensorProto.DataType.Value(kind))
 
     def constant(self, array: npt.ArrayLike) -> str:
         """Add an array."""
@@ -50,15 +50,18 @@ class Graph:
                 "margintree.save_model, whose files are sparse."
             )
 
-    def add(self, operator: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
-        """Add an operator with one result."""
+    def add(self, operator: str, *inputs: str | npt.ArrayLike, output: str | None = None, **attributes: Any) -> str:
+        """Add an operator with one result; its inputs are names of arrays, or constants."""
         return self.add_many(operator, inputs, [output or f"value_{len(self._nodes)}"], **attributes)[0]
 
-    def add_many(self, operator: str, inputs: Sequence[str], outputs: list[str], **attributes: Any) -> list[str]:
+    def add_many(
+        self, operator: str, inputs: Sequence[str | npt.ArrayLike], outputs: list[str], **attributes: Any
+    ) -> list[str]:
         """Add an operator with several results."""
         from onnx import helper
 
-        self._nodes.append(helper.make_node(operator, list(inputs), outputs, **attributes))
+        names = [given if isinstance(given, str) else self.constant(given) for given in inputs]
+        self._nodes.append(helper.make_node(operator, names, outputs, **attributes))
         return outputs
 
     def model(self, estimator: Any, *, has_probabilities: bool) -> Any:

@@ -15,13 +15,14 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
 from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any, Protocol, TypeAlias, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+P = ParamSpec("P")
 _Task: TypeAlias = tuple[Future[Any], Callable[[], Any]]
 
 
@@ -206,19 +207,15 @@ def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads:
     >>> in_threads(abs, [-1, 2, -3], n_threads=2)
     [1, 2, 3]
     """
-    if n_threads == 1:
-        return apart(lambda: [_next(work, task) for task in tasks])
     numbered = list(enumerate(tasks))
     results: list[Any] = [None] * len(numbered)
+    if n_threads == 1:
+        # It takes the last one first.
+        numbered.reverse()
     with contextlib.closing(in_any_order(lambda pair: work(pair[1]), numbered, n_threads)) as done:
         for (number, _), result in done:
             results[number] = result
     return results
-
-
-def _next(work: Callable[[Task], Result], task: Task) -> Result:
-    give_up_if_abandoned()
-    return work(task)
 
 
 def in_tasks(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int, name: str) -> list[Result]:
@@ -234,11 +231,11 @@ def in_tasks(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: i
     return in_threads(work, tasks, n_threads) if others is None else others.map(work, list(tasks), name)
 
 
-def apart(work: Callable[[], Result]) -> Result:
+def apart(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Result:
     """Return what ``work`` returns; in the main thread, where Ctrl-C may arrive, it runs in a thread of its own."""
     if threading.current_thread() is not threading.main_thread():
-        return work()
+        return work(*args, **kwargs)
     with Threads(1) as threads:
-        future: Future[Result] = threads.submit(work)
+        future: Future[Result] = threads.submit(work, *args, **kwargs)
         threads.first_done([future])
         return future.result()

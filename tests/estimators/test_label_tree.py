@@ -13,8 +13,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from margintree import LabelTreeClassifier, OneVsRestSVC
-from margintree.estimators.held_out_confusion import assign_folds
 from margintree.solvers.row_keys import row_keys
+from margintree.training.held_out_confusion import assign_folds
 
 VARIANTS = [("linear", False), ("linear", True), ("rbf", False)]
 

@@ -7,9 +7,8 @@ import pytest
 from margintree.datasets import DATA_SETS
 from margintree.experiments import paper
 from margintree.experiments.job import Job
-from margintree.experiments.methods import METHODS, READING
+from margintree.experiments.methods import METHODS, READING, READINGS
 from margintree.experiments.protocol import FULL, QUICK, Protocol
-from margintree.experiments.readings import READINGS
 from margintree.experiments.results import opened_results, read
 
 GROUPING = "((((1,7),2),((8,9),0)),(((4,6),5),3));"

@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 
 from margintree.experiments.job import Job
-from margintree.experiments.methods import METHODS
+from margintree.experiments.methods import METHODS, READINGS
 from margintree.experiments.plan import chosen_plan
 from margintree.experiments.protocol import FULL, QUICK
-from margintree.experiments.readings import READINGS
 from margintree.experiments.tuning import grid, tune
 
 

@@ -131,4 +131,4 @@ def test_a_report_of_nothing_says_so_instead_of_failing(tmp_path):
     report = Report(Results([]))
     assert "No results yet." in report.page()
     assert report.claims == []
-    assert all_figures(Summary(Results([]))) == []
+    assert list(all_figures(Summary(Results([])))) == []

@@ -2,8 +2,9 @@
 
 import os
 import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, get_args
 
 import scipy.sparse as sp
 from sklearn.datasets import get_data_home
@@ -44,23 +45,6 @@ Bunch
 """
 
 
-class Fetcher(Protocol):
-    """The signature of every ``fetch_*`` function."""
-
-    def __call__(
-        self,
-        subset: Subset = "all",
-        *,
-        data_home: PathLike | None = None,
-        download_if_missing: bool = True,
-        return_X_y: bool = False,
-        as_frame: bool = False,
-        n_retries: int = 3,
-        delay: float = 1.0,
-    ) -> Any:
-        """Return the data set."""
-
-
 def fetch(name: str, subset: Subset = "all", **options: Any) -> Any:
     """Return a data set by its name.
 
@@ -92,7 +76,7 @@ caltech101, letter, pendigits, wordnet_hypernyms, udhr_char3.
     return fetcher(DATA_SETS[name])(subset, **options)
 
 
-def fetcher(data_set: DataSet, site: str = Options.site) -> Fetcher:
+def fetcher(data_set: DataSet, site: str = Options.site) -> Callable[..., Any]:
     """Return the function that fetches a data set, with the LIBSVM files from ``site``."""
 
     def fetch_one(

@@ -1,6 +1,6 @@
 """AllTogetherSVC: the weights of all classes from one problem."""
 
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +8,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from margintree.estimators.callbacks import FitProgress
 from margintree.estimators.flat import FlatClassifier
-from margintree.estimators.training_data import linear_set
+from margintree.estimators.training_data import TrainingData, linear_set
 from margintree.solvers.all_together import AllTogetherSolution, MulticlassLoss, solve_all_together
 from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.linear_rows import LinearRows
@@ -108,27 +108,14 @@ class AllTogetherSVC(FlatClassifier):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the machines.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-
-        Returns
-        -------
-        self
-        """
-        data, X, y = self._training_data(X, y, sample_weight)
+    def _learn(self, data: TrainingData, X: Any, y: Any) -> None:
+        """Train the machines."""
         training_set = linear_set(data, fit_intercept=self.fit_intercept)
         rows = training_set.select(*training_set.rows_of(np.arange(training_set.n_classes)), self._seed())
         self._progress = FitProgress(self, 1, X, y)
-        solution = apart(lambda: solve_all_together(rows, self.loss, tol=self.tol, max_iter=self.max_iter))
+        solution = apart(solve_all_together, rows, self.loss, tol=self.tol, max_iter=self.max_iter)
         self._progress.machine_done(solution, "problem")
         self._store_machines(self._as_machines(solution, rows), None, data)
-        return self
 
     def _as_machines(self, solution: AllTogetherSolution, rows: LinearRows) -> list[Machine]:
         """Return one machine per class, each with the record of the joint training."""

@@ -1,10 +1,12 @@
 """What all estimators share: parameters of the machines, validation of data, and warnings."""
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from functools import wraps
 from numbers import Integral, Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,21 +48,13 @@ def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
     return learned
 
 
+@dataclass(repr=False, eq=False)
 class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier made of L2-loss support vector machines.
 
-    Parameters of the same name have the same meaning in all subclasses. ``fit`` validates them, sets all attributes or
-    none, and reports its progress to callbacks and, if verbose, to the terminal.
+    Parameters of the same name have the same meaning in all subclasses. Those of an estimator are the fields of its
+    class, which has no other fields with a default.
     """
-
-    _machines: MachineSet
-    _progress: FitProgress
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "fit" in vars(cls):
-            checked = _fit_context(prefer_skip_nested_validation=True)(reporting(cls.fit))
-            cls.fit = all_or_nothing(with_callbacks(checked))
 
     machine_constraints: ClassVar[dict[str, Any]] = {
         "C": [Interval(Real, 0.0, None, closed="neither")],
@@ -84,37 +78,53 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  
 
     # Estimators without a choice of kernel are linear.
     kernel: Kernel = "linear"
+    _: KW_ONLY
+    C: float = 1.0
+    gamma: float | str = "scale"
+    degree: float = 3
+    coef0: float = 0.0
+    fit_intercept: bool = True
+    tol: float = 1e-3
+    max_iter: int = 1000
+    cache_size: float = 1000
+    class_weight: dict[Any, float] | str | None = None
+    n_jobs: int | None = None
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
 
-    def __init__(
-        self,
-        kernel: Kernel = "linear",
-        *,
-        C: float = 1.0,
-        gamma: float | str = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        cache_size: float = 1000,
-        class_weight: dict[Any, float] | str | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _machines: MachineSet = field(init=False)
+    _progress: FitProgress = field(init=False)
+
+    @all_or_nothing
+    @with_callbacks  # type: ignore[untyped-decorator]
+    @_fit_context(prefer_skip_nested_validation=True)  # type: ignore[untyped-decorator]
+    @reporting
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Train the machines, and learn the structure if the method has one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            With ``kernel="precomputed"`` the kernel matrix, of shape (n_samples, n_samples).
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,) or None
+            Weight 2 is equivalent to a row that occurs twice, weight 0 to one that is absent.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data, X, y = self._training_data(X, y, sample_weight)
+        self._learn(data, X, y)
+        return self
+
+    def _check_parameters(self) -> None:
+        """Raise an error for parameters that exclude each other."""
+
+    @abstractmethod
+    def _learn(self, data: TrainingData, X: Any, y: Any) -> None:
+        """Train on sorted data and set the attributes; X and y are for callbacks only."""
 
     @property
     def _is_pairwise(self) -> bool:
@@ -178,7 +188,7 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  
         gamma = gamma_value(self.gamma, data) if self.kernel in ("rbf", "poly") else 1.0
         function = KernelFunction(self.kernel, gamma, self.degree, self.coef0, self.fit_intercept)
         options: dict[str, Any] = {"cache_size": self.cache_size, "tol": self.tol, "learns_from_all": learns_from_all}
-        return apart(lambda: kernel_set(data, function, **options)), function
+        return apart(kernel_set, data, function, **options), function
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -2,6 +2,7 @@
 
 import warnings
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -14,7 +15,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from margintree.class_tree import ClassTree
 from margintree.estimators.available import available_if
-from margintree.estimators.base import Kernel, all_or_nothing
+from margintree.estimators.base import all_or_nothing
 from margintree.estimators.callbacks import FitProgress
 from margintree.estimators.sparse_input import checked_indices, in_canonical_form
 from margintree.estimators.training_data import TrainingData
@@ -36,6 +37,7 @@ def _has_regressors(estimator: Any) -> bool:
     return True
 
 
+@dataclass(repr=False, eq=False)
 class ConditionalProbabilityTreeClassifier(TreeWalker):
     """The conditional probability tree of Beygelzimer, Langford, Lifshits, Sorkin and Strehl.
 
@@ -137,8 +139,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TreeWalker.machine_constraints,
-        **TreeWalker.kernel_constraints,
+        **TreeWalker._parameter_constraints,
         "alpha": [Interval(Real, 0.0, 1.0, closed="both")],
         "learning_rate": [Interval(Real, 0.0, None, closed="neither")],
         "shuffle": ["boolean"],
@@ -146,74 +147,26 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         "walk": [StrOptions({"all", "greedy"})],
     }
 
-    _stream_tree: StreamTree | None
-    _regressors: OnlineRegressors
+    _: KW_ONLY
+    alpha: float = 0.4
+    learning_rate: float = 0.5
+    shuffle: bool = True
+    node: str = "online"
+    walk: str = "all"
+
+    _stream_tree: StreamTree | None = field(init=False)
+    _regressors: OnlineRegressors = field(init=False)
     # In order of arrival: what the stream calls 0, 1, 2 and so on.
-    _labels: npt.NDArray[Any]
+    _labels: npt.NDArray[Any] = field(init=False)
 
-    def __init__(
-        self,
-        kernel: Kernel = "linear",
-        *,
-        alpha: float = 0.4,
-        learning_rate: float = 0.5,
-        shuffle: bool = True,
-        node: str = "online",
-        walk: str = "all",
-        C: float = 1.0,
-        gamma: float | str = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        cache_size: float = 1000,
-        class_weight: dict[Any, float] | str | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.learning_rate = learning_rate
-        self.shuffle = shuffle
-        self.node = node
-        self.walk = walk
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Grow the tree in one pass over the rows, and train its machines if it has any.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            With ``kernel="precomputed"`` the kernel matrix, of shape (n_samples, n_samples).
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-
-        Returns
-        -------
-        self
-        """
-        self._check_kernel()
-        data, X, y = self._training_data(X, y, sample_weight)
+    def _learn(self, data: TrainingData, X: Any, y: Any) -> None:
+        """Grow the tree in one pass over the rows, and train its machines if it has any."""
         seed = self._seed()
         stream_tree, regressors = StreamTree(self.alpha), self._new_regressors(data.X)
         n_classes = len(data.classes)
         # One pass over the rows, and where there are machines n_classes - 1 of them.
         self._progress = FitProgress(self, 1 if self.node == "online" else n_classes, X, y)
-        apart(lambda: stream_tree.absorb(data.X, self._stream(data, seed), regressors))
+        apart(stream_tree.absorb, data.X, self._stream(data, seed), regressors)
         tree, _ = stream_tree.class_tree(np.arange(n_classes))
         self._progress.task_done("pass", f"{data.X.shape[0]} rows, {n_classes} classes, depth {tree.max_depth}")
         if self.node == "online":
@@ -223,7 +176,6 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
             self._stream_tree = None
             gaps = self._train_machines(data, tree, seed)
             self._warn_of_open_gaps(gaps, "nodes")
-        return self
 
     @available_if(_has_regressors)
     @all_or_nothing
@@ -303,7 +255,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
             return self._model.most_probable(rows)[0]
         return self._model.leaves(rows)
 
-    def _check_kernel(self) -> None:
+    def _check_parameters(self) -> None:
         if self.node == "online" and self.kernel != "linear":
             raise ValueError(
                 f"node='online' has linear regressors and needs kernel='linear'; got kernel={self.kernel!r}. Use "
@@ -312,7 +264,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
 
     def _checked_part(self, X: Any, y: Any, classes: Any, is_first: bool) -> tuple[Any, npt.NDArray[Any]]:
         """Validate part of a stream."""
-        self._check_kernel()
+        self._check_parameters()
         if is_first and hasattr(self, "tree_"):
             raise ValueError("This model was fitted with node='svm' and has no regressors to train; call fit first.")
         X, y = validate_data(self, checked_indices(X), y, reset=is_first, **self._input_rules())

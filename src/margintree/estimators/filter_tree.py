@@ -1,9 +1,10 @@
 """FilterTreeClassifier: a random tree, trained from the leaves up."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
+from margintree.estimators.training_data import TrainingData
 from margintree.estimators.tree_walk import TreeWalker
 from margintree.structures.random_tree import random_tree
 from margintree.training.filtered import train_filtered
@@ -52,27 +53,14 @@ class FilterTreeClassifier(TreeWalker):
     3
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Draw the tree and train its machines from the leaves up.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-
-        Returns
-        -------
-        self
-        """
-        data, X, y = self._training_data(X, y, sample_weight)
+    def _learn(self, data: TrainingData, X: Any, y: Any) -> None:
+        """Draw the tree and train its machines from the leaves up."""
         training_set, function = self._training_set(data)
         seed = self._seed()
         tree = random_tree(len(data.classes), seed)
         trainer = self._trainer(training_set, seed, len(data.classes) - 1, X, y)
-        trained = apart(lambda: train_filtered(trainer, tree))
+        trained = apart(train_filtered, trainer, tree)
         self._store_tree(tree, [machine.classifier for machine in trained.machines], function, data)
         self.node_rows_ = [np.sort(data.original_row[rows]) for rows in trained.rows]
         self.n_iter_ = max(machine.n_iter for machine in trained.machines)
         self._warn_of_open_gaps((machine.duality_gap for machine in trained.machines), "nodes")
-        return self

@@ -1,22 +1,24 @@
 """LabelTreeClassifier: a tree that keeps confused classes together, trained node by node or jointly."""
 
+from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
-from margintree.estimators.base import Kernel
-from margintree.estimators.held_out_confusion import held_out_confusion
+from margintree.estimators.training_data import TrainingData
 from margintree.estimators.tree_walk import TreeWalker
 from margintree.solvers.joint import train_jointly
 from margintree.solvers.training_set import LinearTrainingSet
 from margintree.structures.confusion_tree import confusion_tree
+from margintree.training.held_out_confusion import held_out_confusion
 from margintree.training.machines import train_each
 from margintree.worker_threads import apart
 
 
+@dataclass(repr=False, eq=False)
 class LabelTreeClassifier(TreeWalker):
     """The label tree of Bengio, Weston and Grangier, with two children per node: I-BWG and J-BWG of Yang & Tsang.
 
@@ -88,74 +90,30 @@ class LabelTreeClassifier(TreeWalker):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **TreeWalker.machine_constraints,
-        **TreeWalker.kernel_constraints,
+        **TreeWalker._parameter_constraints,
         "joint": ["boolean"],
         "n_folds": [Interval(Integral, 2, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        kernel: Kernel = "linear",
-        *,
-        joint: bool = False,
-        C: float = 1.0,
-        gamma: float | str = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        n_folds: int = 3,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        cache_size: float = 1000,
-        class_weight: dict[Any, float] | str | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.joint = joint
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_folds = n_folds
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _: KW_ONLY
+    joint: bool = False
+    n_folds: int = 3
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Estimate which classes are confused, build the tree and train its machines.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            With ``kernel="precomputed"`` the kernel matrix, of shape (n_samples, n_samples).
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-            Weight 2 is equivalent to a row that occurs twice, weight 0 to one that is absent.
-
-        Returns
-        -------
-        self
-        """
+    def _check_parameters(self) -> None:
         if self.joint and not (isinstance(self.kernel, str) and self.kernel == "linear"):
             raise ValueError(
                 "joint=True optimises the weights of all nodes as one linear problem and needs kernel='linear'. "
                 f"Got kernel={self.kernel!r}. Use joint=False, which trains each node by itself with any kernel, "
                 "or kernel='linear'."
             )
-        data, X, y = self._training_data(X, y, sample_weight)
+
+    def _learn(self, data: TrainingData, X: Any, y: Any) -> None:
+        """Estimate which classes are confused, build the tree and train its machines."""
         training_set, function = self._training_set(data)
         n_classes, n_threads = len(data.classes), self._n_threads()
         n_machines = self.n_folds * n_classes + (1 if self.joint else n_classes - 1)
         trainer = self._trainer(training_set, self._seed(), n_machines, X, y)
-        confusion = held_out_confusion(trainer, data, function, n_folds=self.n_folds, n_threads=n_threads)
+        confusion = held_out_confusion(trainer, data.X, function, n_folds=self.n_folds, n_threads=n_threads)
         self.confusion_: npt.NDArray[np.float64] = confusion.matrix
         tree = confusion_tree((confusion.matrix + confusion.matrix.T) / 2.0)
         if self.verbose > 1:
@@ -163,7 +121,7 @@ class LabelTreeClassifier(TreeWalker):
             print(f"[margintree] {share:.1%} of the held-out rows confused; tree of depth {tree.max_depth}", flush=True)
         if isinstance(training_set, LinearTrainingSet) and self.joint:
             tol, max_iter = self.tol, self.max_iter
-            solution = apart(lambda: train_jointly(training_set, tree, tol=tol, max_iter=max_iter, seed=trainer.seed))
+            solution = apart(train_jointly, training_set, tree, tol=tol, max_iter=max_iter, seed=trainer.seed)
             self._progress.machine_done(solution, "problem")
             self._store_tree(tree, solution.classifiers, function, data)
             gaps, self.n_iter_ = [solution.duality_gap], solution.n_iter
@@ -173,4 +131,3 @@ class LabelTreeClassifier(TreeWalker):
             gaps, self.n_iter_ = [m.duality_gap for m in machines], max(m.n_iter for m in machines)
         self._warn_of_open_gaps(confusion.duality_gaps, "machines behind the confusion matrix")
         self._warn_of_open_gaps(gaps, "joint problems" if self.joint else "nodes")
-        return self

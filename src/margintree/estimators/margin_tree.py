@@ -1,9 +1,9 @@
 """MarginTreeClassifier: the class tree of maximum separating margin."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cache, partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -11,7 +11,6 @@ from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOp
 from threadpoolctl import ThreadpoolController
 
 from margintree.class_tree import ClassTree
-from margintree.estimators.base import Kernel
 from margintree.estimators.callbacks import FitProgress
 from margintree.estimators.ranked_walk import RankedWalker
 from margintree.estimators.split_parameters import SplitParametersMixin
@@ -48,6 +47,7 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
+@dataclass(repr=False, eq=False)
 class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
     """Classify by walking a binary tree over the classes, learned by maximum separating margin.
 
@@ -162,8 +162,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
     """
 
     _parameter_constraints: ClassVar[dict[str, Any]] = {
-        **RankedWalker.machine_constraints,
-        **RankedWalker.kernel_constraints,
+        **RankedWalker._parameter_constraints,
         "split": [StrOptions(set(SPLITS)), HasMethods("divide")],
         "tree": [None, ClassTree, str, list, tuple],
         "balance": [Interval(Real, 0.0, 1.0, closed="left")],
@@ -177,76 +176,21 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         "calibration_folds": [StrOptions({"auto"}), Options(Integral, {0}), Interval(Integral, 2, None, closed="left")],
     }
 
-    def __init__(
-        self,
-        kernel: Kernel = "linear",
-        *,
-        C: float = 1.0,
-        gamma: float | str = "scale",
-        degree: float = 3,
-        coef0: float = 0.0,
-        split: str | Split = "best_first",
-        tree: GivenTree | None = None,
-        balance: float = 0.1,
-        fit_intercept: bool = True,
-        tol: float = 1e-3,
-        max_iter: int = 1000,
-        cache_size: float = 1000,
-        walk: str = "beam",
-        decide: str = "auto",
-        n_finalists: int | str = "auto",
-        beam_width: int = 10,
-        beam_gap: float | str = "auto",
-        n_trees: int = 1,
-        prune: float = 0.1,
-        calibration_folds: int | str = "auto",
-        class_weight: dict[Any, float] | str | None = None,
-        n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.split = split
-        self.tree = tree
-        self.balance = balance
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.cache_size = cache_size
-        self.walk = walk
-        self.decide = decide
-        self.n_finalists = n_finalists
-        self.beam_width = beam_width
-        self.beam_gap = beam_gap
-        self.n_trees = n_trees
-        self.prune = prune
-        self.calibration_folds = calibration_folds
-        self.class_weight = class_weight
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    _: KW_ONLY
+    split: str | Split = "best_first"
+    tree: GivenTree | None = None
+    balance: float = 0.1
+    walk: str = "beam"
+    decide: str = "auto"
+    n_finalists: int | str = "auto"
+    beam_width: int = 10
+    beam_gap: float | str = "auto"
+    n_trees: int = 1
+    prune: float = 0.1
+    calibration_folds: int | str = "auto"
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the tree.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-            With ``kernel="precomputed"`` the kernel matrix, of shape (n_samples, n_samples).
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-            Weight 2 is equivalent to a row that occurs twice, weight 0 to one that is absent.
-
-        Returns
-        -------
-        self
-        """
-        self._check_walk()
-        data, X, y = self._training_data(X, y, sample_weight)
+    def _learn(self, data: TrainingData, X: Any, y: Any) -> None:
+        """Learn the tree."""
         split = self._split_object()
         if self.tree is not None:
             split = GivenTreeSplit(class_tree_of(self.tree, data.classes))
@@ -265,7 +209,6 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             self._store([grown, *self._more_trees(trainer, data, seed)], trainer, data, regrow)
         self._warn_of_open_gaps((record.duality_gap for record in grown.records), "nodes")
         self.node_records_, self.n_iter_ = grown.records, max(record.n_iter for record in grown.records)
-        return self
 
     def explain(
         self, row: Any, *, feature_names: Any = None, class_names: Any = None, n_features: int = 5, n_listed: int = 10
@@ -320,8 +263,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         """Return whether the decision always lies with machines other than those of the nodes."""
         return self._wanted().decide != "paths" and self.calibration_folds == "auto" and len(data.classes) > 2
 
-    def _check_walk(self) -> None:
-        """Raise an error for incompatible parameters."""
+    def _check_parameters(self) -> None:
         is_greedy, several = self.walk == "greedy", f"n_trees={self.n_trees}"
         refused = {
             f"walk={self.walk!r} needs calibrated sigmoids, which calibration_folds=0 skips. "
@@ -371,7 +313,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         decision = ranker = None
         if self.calibration_folds != 0:
             wanted, done = self._wanted(), self._progress.step_done
-            decision = apart(lambda: decide(trainer, machines, wanted, self._n_threads(), done, regrow))
+            decision = apart(decide, trainer, machines, wanted, self._n_threads(), done, regrow)
             self._progress.steps_done("decider")
             self._warn_of_open_gaps([decision.open_gap], "deciders")
         if function is not None:

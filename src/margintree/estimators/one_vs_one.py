@@ -1,12 +1,13 @@
 """OneVsOneSVC: one machine per pair of classes."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from margintree import compiled
 from margintree.estimators.flat import FlatClassifier
+from margintree.estimators.training_data import TrainingData
 from margintree.prediction.single_instance import FlatInstancePredictor
 from margintree.solvers.row_layout import read_only
 from margintree.training.machines import all_pairs, train_pairs
@@ -48,25 +49,12 @@ class OneVsOneSVC(FlatClassifier):
     [[0, 1], [0, 2], [1, 2]]
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the machines.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-
-        Returns
-        -------
-        self
-        """
-        data, X, y = self._training_data(X, y, sample_weight)
+    def _learn(self, data: TrainingData, X: Any, y: Any) -> None:
+        """Train the machines."""
         training_set, function = self._training_set(data)
         self.pairs_ = all_pairs(len(data.classes))
         trainer = self._trainer(training_set, self._seed(), len(self.pairs_), X, y)
         self._store_machines(train_pairs(trainer, self.pairs_, self._n_threads()), function, data)
-        return self
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the votes plus a term below one half that breaks ties by the sum of the decision values.

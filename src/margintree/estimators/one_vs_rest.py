@@ -1,11 +1,12 @@
 """OneVsRestSVC: one machine per class, against all others."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from margintree.estimators.flat import FlatClassifier
+from margintree.estimators.training_data import TrainingData
 from margintree.training.machines import train_against_the_rest
 from margintree.worker_threads import apart
 
@@ -44,30 +45,17 @@ class OneVsRestSVC(FlatClassifier):
     (2, 3)
     """
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Train the machines.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,) or None
-
-        Returns
-        -------
-        self
-        """
-        data, X, y = self._training_data(X, y, sample_weight)
+    def _learn(self, data: TrainingData, X: Any, y: Any) -> None:
+        """Train the machines."""
         training_set, function = self._training_set(data)
         n_classes = len(data.classes)
         seed = self._seed()
-        rows = apart(lambda: training_set.node_rows(np.arange(n_classes), seed))
+        rows = apart(training_set.node_rows, np.arange(n_classes), seed)
         # Two classes need one machine; the other is its mirror image.
         classes = range(n_classes) if n_classes > 2 else [1]
         trainer = self._trainer(training_set, seed, len(classes), X, y)
         machines = train_against_the_rest(trainer, rows, classes, self._n_threads())
         self._store_machines(machines, function, data)
-        return self
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the machines' values.

@@ -16,7 +16,7 @@ from sklearn.utils import Bunch
 
 from margintree import datasets
 from margintree.datasets import DATA_SETS
-from margintree.experiments.readings import READINGS
+from margintree.experiments.methods import READINGS
 
 Index = npt.NDArray[np.int64]
 

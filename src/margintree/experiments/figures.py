@@ -5,9 +5,13 @@ import io
 import re
 from collections.abc import Callable, Iterator, Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
 
 from margintree.class_tree import ClassTree
 from margintree.estimators.margin_tree import MarginTreeClassifier
@@ -16,9 +20,6 @@ from margintree.experiments.methods import METHODS, PAPER, USERS
 from margintree.experiments.summary import MEASURES, Setting, Summary, setting_title
 from margintree.experiments.tables import rank_tests
 from margintree.inspection.layout import TreeLayout
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 # Figure 1 of the paper has these trees; ours stand beside them.
 DRAWN_TREES = ("MSM (paper)", "MSM (balanced cut)", "MSM (ours)", "I-BWG (no bias)", "FT (no bias)", "CPT (no bias)")
@@ -47,41 +48,31 @@ class Figure(NamedTuple):
     svg: str
 
 
-def all_figures(summary: Summary) -> list[Figure]:
-    """Return the figures for which there are results."""
-    return [_figure(*drawn) for drawn in _drawings(summary)]
-
-
-def _drawings(summary: Summary) -> Iterator[tuple[str, str, float, Callable[..., None], tuple[Any, ...]]]:
-    """Yield name, title, height, drawing function and its arguments for each figure."""
-    for comparison, title in {
-        PAPER: "the paper's methods, without bias",
-        USERS: "methods for users, with bias",
-    }.items():
+def all_figures(summary: Summary) -> Iterator[Figure]:
+    """Yield the figures for which there are results."""
+    for comparison, title in ((PAPER, "the paper's methods, without bias"), (USERS, "methods for users, with bias")):
         for over, test in rank_tests(summary, comparison).items():
             what = f"Mean ranks of {title}, over {test.n_settings} {over.removeprefix('all ')}"
             height = LINE * len(test.mean_ranks) + 1.1
-            yield f"ranks_{comparison}_{over.split()[0]}", what, height, _draw_ranks, (test,)
+            yield _figure(f"ranks_{comparison}_{over.split()[0]}", what, height, _draw_ranks, test)
     if summary.methods():
-        yield "overview", "Accuracy against the cost of a prediction", 3.6, _draw_cost, (summary,)
+        yield _figure("overview", "Accuracy against the cost of a prediction", 3.6, _draw_cost, summary)
     for setting in summary.settings:
         name, height = f"setting_{setting[0]}_{setting[1]}", LINE * len(summary.row(setting)) + 0.9
-        yield name, setting_title(setting), height, _draw_accuracy, (summary, setting)
+        yield _figure(name, setting_title(setting), height, _draw_accuracy, summary, setting)
     for measure, how in MEASURES.items():
         if any(measure in costs for curve in summary.curves.values() for costs in curve.values()):
             title = f"Figure 2: cost against the number of classes, in {how}"
-            yield f"figure2_{measure}", title, 3.4, _draw_curves, (summary, measure)
+            yield _figure(f"figure2_{measure}", title, 3.4, _draw_curves, summary, measure)
     if summary.pictures is not None:
         for name, cell in summary.row(summary.pictures["setting"], DRAWN_TREES).items():
             title, tree = f"Figure 1: class tree of {METHODS[name].title}, first split", cell.trees[0]
-            yield f"figure1_{name}", title, 0.55 * tree.max_depth + 0.9, draw_tree, (summary.pictures, tree)
+            height = 0.55 * tree.max_depth + 0.9
+            yield _figure(f"figure1_{name}", title, height, draw_tree, summary.pictures, tree)
 
 
-def _figure(name: str, title: str, height: float, draw: Callable[..., None], arguments: tuple[Any, ...]) -> Figure:
+def _figure(name: str, title: str, height: float, draw: Callable[..., None], *arguments: Any) -> Figure:
     """Return a drawing as SVG text that follows the colours of the page around it."""
-    import matplotlib
-    from matplotlib.figure import Figure as Canvas
-
     with matplotlib.rc_context(STYLE):
         canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
         draw(canvas.add_subplot(), *arguments)
@@ -102,7 +93,7 @@ def _mark(method: str) -> tuple[str, str]:
     return MARKS.get(method) or MARKS[METHODS[method].paper_name or method]
 
 
-def _draw_ranks(axes: "Axes", test: Any) -> None:
+def _draw_ranks(axes: Axes, test: Any) -> None:
     """Draw mean ranks; methods within the band do not differ from the best at the 5 % level."""
     names = sorted(test.mean_ranks, key=lambda m: -test.mean_ranks[m])
     best = min(test.mean_ranks.values())
@@ -118,7 +109,7 @@ def _draw_ranks(axes: "Axes", test: Any) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def _draw_cost(axes: "Axes", summary: Summary) -> None:
+def _draw_cost(axes: Axes, summary: Summary) -> None:
     """Draw mean accuracy over the settings that all methods have, against decision functions."""
     names = [m for m in summary.methods() if METHODS[m].kernels != ("linear",)]
     settings = summary.settings_with(names) or summary.settings[:1]
@@ -133,7 +124,7 @@ def _draw_cost(axes: "Axes", summary: Summary) -> None:
     _plain_log_ticks(axes, axes.xaxis, [cost for _, cost in points.values()])
 
 
-def _draw_accuracy(axes: "Axes", summary: Summary, setting: Setting) -> None:
+def _draw_accuracy(axes: Axes, summary: Summary, setting: Setting) -> None:
     """Draw the accuracy of each method with its standard deviation, and the paper's figure beside it."""
     row = summary.row(setting)
     for place, (name, cell) in enumerate(reversed(row.items())):
@@ -148,7 +139,7 @@ def _draw_accuracy(axes: "Axes", summary: Summary, setting: Setting) -> None:
     axes.grid(visible=False, axis="y")
 
 
-def _draw_curves(axes: "Axes", summary: Summary, measure: str) -> None:
+def _draw_curves(axes: Axes, summary: Summary, measure: str) -> None:
     """Draw Figure 2 by one measure."""
     values: list[float] = []
     for name, curve in summary.curves.items():
@@ -162,10 +153,8 @@ def _draw_curves(axes: "Axes", summary: Summary, measure: str) -> None:
     _plain_log_ticks(axes, axes.yaxis, values)
 
 
-def _plain_log_ticks(axes: "Axes", axis: Any, values: list[float]) -> None:
+def _plain_log_ticks(axes: Axes, axis: Any, values: list[float]) -> None:
     """Label a logarithmic axis by plain numbers, every decade and more where there are few; add the legend."""
-    from matplotlib.ticker import LogLocator, NullFormatter, ScalarFormatter
-
     decades = np.log10(max(values) / min(values))
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0) if decades < 2.5 else (1.0,)))
     axis.set_major_formatter(ScalarFormatter())
@@ -173,7 +162,7 @@ def _plain_log_ticks(axes: "Axes", axis: Any, values: list[float]) -> None:
     axes.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=10, handletextpad=0.5)
 
 
-def draw_tree(axes: "Axes", pictures: Mapping[str, Any], tree: ClassTree) -> None:
+def draw_tree(axes: Axes, pictures: Mapping[str, Any], tree: ClassTree) -> None:
     """Draw a class tree with a picture at each leaf, parents above the middle of their children."""
     leaves = np.flatnonzero(tree.children_left < 0).tolist()
     x, y = TreeLayout.of(tree, leaves).across, -tree.depth.astype(float)

@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from margintree.experiments.job import CURVE, PICTURES, SPLIT, TIME, TUNE, Job
-from margintree.experiments.methods import METHODS, READING
+from margintree.experiments.methods import METHODS, READING, READINGS
 from margintree.experiments.protocol import Protocol
-from margintree.experiments.readings import READINGS
 from margintree.experiments.results import Row
 from margintree.experiments.tuning import Parameters
 

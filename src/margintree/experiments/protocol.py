@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from margintree.experiments import paper
-from margintree.experiments.readings import READINGS
+from margintree.experiments.methods import READINGS
 
 POWERS_OF_TEN = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
 

@@ -60,7 +60,7 @@ class Report:
     @cached_property
     def figures(self) -> list[Figure]:
         """The figures, which take seconds to draw."""
-        return all_figures(self.summary)
+        return [*all_figures(self.summary)]
 
     def sections(self) -> dict[str, str]:
         """Return the parts of the report in Markdown by their titles; the introduction has an empty title."""

@@ -44,7 +44,7 @@ FIELDS: dict[str, dict[str, Any]] = {
 PACKAGES = ("margintree", "numpy", "scipy", "scikit-learn", "numba")
 # Parts of the package that no result depends on, and those of this room that results do depend on.
 ONLY_SHOW = {"__main__.py", "cli", "dask", "inspection", "model_file", "onnx_export.py", "onnx_graph.py"}
-COMPUTE = {"data", "job", "methods", "plan", "protocol", "readings", "timing", "tuning"}
+COMPUTE = {"data", "job", "methods", "plan", "protocol", "timing", "tuning"}
 
 
 class ResultsError(RuntimeError):

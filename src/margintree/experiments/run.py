@@ -15,14 +15,14 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
 
+from threadpoolctl import threadpool_limits
+
 from margintree.experiments.job import ALONE, Job, perform
 from margintree.experiments.plan import Plan
 from margintree.experiments.protocol import Protocol
 from margintree.experiments.results import DONE, FAILED, Results, Row, opened_results
 
 RESULTS_NAME = "results.jsonl"
-# Jobs are single-threaded, so that as many run as there are cores and timings mean the same everywhere.
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
 def run(
@@ -112,9 +112,7 @@ class _Processes:
 @contextmanager
 def job_processes(n_processes: int, protocol: Protocol) -> Iterator[_Processes]:
     """Start processes for jobs, and always end them."""
-    others, environment = set(multiprocessing.active_children()), dict(os.environ)
-    # Processes read it when they start, and one that takes another's place starts late.
-    os.environ.update(dict.fromkeys(THREAD_VARIABLES, "1"))
+    others = set(multiprocessing.active_children())
     processes = _Processes(n_processes, protocol)
     try:
         yield processes
@@ -123,8 +121,6 @@ def job_processes(n_processes: int, protocol: Protocol) -> Iterator[_Processes]:
             process.terminate()
         for pool in [*processes.idle, *(pool for _, pool in processes.busy.values())]:
             pool.shutdown(cancel_futures=True)
-        os.environ.clear()
-        os.environ.update(environment)
 
 
 def _pool() -> ProcessPoolExecutor:
@@ -135,6 +131,8 @@ def _pool() -> ProcessPoolExecutor:
 def _prepare() -> None:
     # Ctrl-C reaches the whole group; the parent decides what becomes of its processes.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Jobs are single-threaded, so that as many run as there are cores and timings mean the same everywhere.
+    threadpool_limits(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

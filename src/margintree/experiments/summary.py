@@ -9,9 +9,8 @@ from scipy.stats import gmean
 from margintree.class_tree import ClassTree
 from margintree.datasets import DATA_SETS
 from margintree.experiments.job import CURVE, PICTURES, SPLIT, TIME
-from margintree.experiments.methods import METHODS, PAPER, USERS
+from margintree.experiments.methods import METHODS, PAPER, READINGS, USERS, Reading
 from margintree.experiments.paper import SETTINGS
-from margintree.experiments.readings import READINGS, Reading
 from margintree.experiments.results import Results, Row
 
 Setting = tuple[str, str]

@@ -9,9 +9,8 @@ from collections.abc import Callable, Mapping
 from itertools import product
 from statistics import fmean
 
-from margintree.experiments.methods import METHODS
+from margintree.experiments.methods import METHODS, READINGS
 from margintree.experiments.protocol import Protocol
-from margintree.experiments.readings import READINGS
 
 Parameters = tuple[tuple[str, float], ...]
 # Maps parameters and some folds to the accuracies in them.

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from margintree.estimators.training_data import TrainingData
 from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
 from margintree.solvers.kernel_function import KernelFunction
+from margintree.solvers.node_rows import Matrix
 from margintree.solvers.row_keys import row_keys
 from margintree.solvers.solution import Array
-from margintree.training.machines import Trainer, train_against_the_rest
+from margintree.training.machines import Machine, Trainer, train_against_the_rest
 
 Index = npt.NDArray[np.int64]
 
@@ -31,7 +31,7 @@ class HeldOutConfusion:
 
 
 def held_out_confusion(
-    trainer: Trainer, data: TrainingData, function: KernelFunction | None, *, n_folds: int, n_threads: int
+    trainer: Trainer, X: Matrix, function: KernelFunction | None, *, n_folds: int, n_threads: int
 ) -> HeldOutConfusion:
     """Train one-vs-rest machines without each fold in turn, and count their predictions for its rows.
 
@@ -39,10 +39,10 @@ def held_out_confusion(
     fold: its rows count for the class with the largest decision value. That is not their own, but it is the similarity
     that the tree is built on.
     """
-    n_classes = len(data.classes)
-    labels = np.repeat(np.arange(n_classes), np.diff(data.class_start))
+    training_set, n_classes = trainer.training_set, trainer.training_set.n_classes
+    labels = np.repeat(np.arange(n_classes), np.diff(training_set.class_start))
     is_kernel_matrix = function is not None and function.kernel == "precomputed"
-    folds = assign_folds(row_keys(data.X, pairwise=is_kernel_matrix), labels, n_folds)
+    folds = assign_folds(row_keys(X, pairwise=is_kernel_matrix), labels, n_folds)
     matrix = np.zeros((n_classes, n_classes))
     gaps: list[float] = []
     for fold in range(n_folds):
@@ -52,31 +52,20 @@ def held_out_confusion(
         present, start = np.unique(labels[kept], return_index=True)
         chosen = np.zeros(len(held_out), dtype=np.int64)
         if len(present) > 1:
-            machines, fold_gaps = _one_vs_rest(trainer, data, function, kept, np.append(start, len(kept)), n_threads)
-            gaps += fold_gaps
-            chosen = np.argmax(machines.decisions(data.X[held_out]), axis=1)
-        np.add.at(matrix, (labels[held_out], present[chosen]), data.sample_weight[held_out])
+            rows = training_set.select(kept, np.append(start, len(kept)), trainer.seed)
+            trained = train_against_the_rest(trainer, rows, range(rows.n_classes), n_threads)
+            gaps += [machine.duality_gap for machine in trained]
+            chosen = np.argmax(_machines(trained, X, function).decisions(X[held_out]), axis=1)
+        np.add.at(matrix, (labels[held_out], present[chosen]), training_set.sample_weight[held_out])
     return HeldOutConfusion(matrix, gaps)
 
 
-def _one_vs_rest(
-    trainer: Trainer,
-    data: TrainingData,
-    function: KernelFunction | None,
-    kept: Index,
-    class_start: Index,
-    n_threads: int,
-) -> tuple[MachineSet, list[float]]:
-    rows = trainer.training_set.select(kept, class_start, trainer.seed)
-    trained = train_against_the_rest(trainer, rows, range(rows.n_classes), n_threads)
+def _machines(trained: list[Machine], X: Matrix, function: KernelFunction | None) -> MachineSet:
     classifiers = [machine.classifier for machine in trained]
-    machines: MachineSet
     if function is None:
-        machines = LinearMachines.from_classifiers(classifiers, data.X.shape[1])
-    else:
-        # A precomputed kernel matrix is sorted like the rows here, not like the user's.
-        machines = KernelMachines.from_classifiers(classifiers, function, data.X, np.arange(data.X.shape[0]))
-    return machines, [machine.duality_gap for machine in trained]
+        return LinearMachines.from_classifiers(classifiers, X.shape[1])
+    # A precomputed kernel matrix is sorted like the rows here, not like the user's.
+    return KernelMachines.from_classifiers(classifiers, function, X, np.arange(X.shape[0]))
 
 
 def assign_folds(keys: npt.NDArray[np.uint64], labels: Index, n_folds: int) -> Index:
