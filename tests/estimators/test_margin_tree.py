@@ -382,7 +382,7 @@ def test_verbose_prints_a_line_per_node(capsys):
     assert lines[0].startswith("[margintree] node 1/4: 5 classes -> ")
 
 
-def test_callbacks_hear_of_every_node():
+def test_callbacks_hear_of_every_node_and_of_the_decider():
     pytest.importorskip("sklearn.callback", reason="scikit-learn before 1.9 has no callbacks")
 
     class Count:
@@ -404,10 +404,11 @@ def test_callbacks_hear_of_every_node():
     X, y = blobs(6, 5)
     count = Count()
     MarginTreeClassifier(random_state=0).set_callbacks(count).fit(X, y)
-    assert count.events[0] == ("setup", 5)
+    # Six classes have five nodes, and one decider.
+    assert count.events[0] == ("setup", 6)
     assert count.events[1] == ("begin", "fit")
     assert count.events.count(("begin", "node")) == count.events.count(("end", "node")) == 5
-    assert count.events[-2:] == [("end", "fit"), ("teardown", "fit")]
+    assert count.events[-4:] == [("begin", "decider"), ("end", "decider"), ("end", "fit"), ("teardown", "fit")]
 
 
 def test_a_split_object_may_stand_in_for_a_name():

@@ -279,14 +279,7 @@ def choose(results: dict[Candidate, Result]) -> tuple[Candidate, list[CandidateR
 class Round:
     """Validation rows, and deciders that are trained without them; without validation rows, deciders of all rows."""
 
-    def __init__(
-        self,
-        trainer: Trainer,
-        held_out: HeldOut,
-        validation: Mask,
-        wanted: Wanted,
-        n_threads: int,
-    ) -> None:
+    def __init__(self, trainer: Trainer, held_out: HeldOut, validation: Mask, wanted: Wanted, n_threads: int) -> None:
         self.trainer, self.held_out, self.validation = trainer, held_out, validation
         self._wanted, self._n_threads = wanted, n_threads
         # Candidates that differ by their finalists or by the weight of the path share their machines.
@@ -357,7 +350,8 @@ class Round:
         if candidate not in self._machines:
             training_set = self.trainer.training_set
             if candidate.loss == "squared_hinge" and defaults.learns_from_all(training_set):
-                trained = self._against_all(candidate)
+                trainer = self.trainer.with_cost(candidate.cost_factor)
+                trained = train_against_all(trainer, ~self.validation, self._wanted.prune, self._n_threads), 0.0
             elif candidate.loss == "log":
                 tol = max(self.trainer.tol, defaults.FOLD_TOL)
                 machines, path_weight, gap = self._by_softmax.train(candidate.cost_factor, tol, self.trainer.max_iter)
@@ -369,10 +363,6 @@ class Round:
                 self._machines.clear()
             self._machines[candidate] = trained
         return self._machines[candidate]
-
-    def _against_all(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:
-        trainer = self.trainer.with_cost(candidate.cost_factor)
-        return train_against_all(trainer, ~self.validation, self._wanted.prune, self._n_threads), 0.0
 
     @cached_property
     def _importance(self) -> Array:
