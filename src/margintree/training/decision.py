@@ -353,8 +353,10 @@ class Round:
                 trainer = self.trainer.with_cost(candidate.cost_factor)
                 trained = train_against_all(trainer, ~self.validation, self._wanted.prune, self._n_threads), 0.0
             elif candidate.loss == "log":
-                tol = max(self.trainer.tol, defaults.FOLD_TOL)
-                machines, path_weight, gap = self._by_softmax.train(candidate.cost_factor, tol, self.trainer.max_iter)
+                tol, max_iter = max(self.trainer.tol, defaults.FOLD_TOL), self.trainer.max_iter
+                if self.validation.any():
+                    max_iter = min(max_iter, defaults.FOLD_EPOCHS)
+                machines, path_weight, gap = self._by_softmax.train(candidate.cost_factor, tol, max_iter)
                 trained, self.open_gap = (machines, path_weight), gap if gap > tol else 0.0
             else:
                 trained = self._on_lists.train(candidate.offset_scale, candidate.cost_factor)

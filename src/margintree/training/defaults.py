@@ -53,8 +53,9 @@ class Candidate:
 # 1. Folds: machines from four fifths of the rows resemble the final ones; with many rows halves do, too, in less time.
 FOLDS, FEW_ROWS, FOLDS_OF_MANY_ROWS = 5, 5000, 2
 # 2. Machines of folds only calibrate and choose, for which this relative duality gap is enough; so it is for logistic
-# regression on lists, whose predictions did not change below it.
-FOLD_TOL = 1e-2
+# regression on lists, whose predictions did not change below it. Features of very different scales would take it
+# thousands of epochs to get there, in every fold.
+FOLD_TOL, FOLD_EPOCHS = 1e-2, 100
 # 3. As good as the best is what lies within so many standard errors of it. A whole one let candidates win that saved a
 # fraction of a decision function and lost whole points.
 ENOUGH = 0.5
