@@ -305,6 +305,7 @@ def test_search_for_a_class_leaves_the_path_of_a_row(page, digits_page):
     press(page, "/", *data["classes"][other], "ENTER")
     click(page, "#tab-row")
     assert text(page, "#row h2") == "No row chosen"
+    assert "type the number of a row" in text(page, "#row")
 
 
 @pytest.mark.parametrize(("C", "x", "power"), [(1.0, 1e-4, "10⁷"), (1e8, 1e-2, "10⁻⁴")])

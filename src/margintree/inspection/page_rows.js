@@ -124,7 +124,9 @@ class Rows {
       ),
       element("h2", { textContent: this.chosen < 0 ? "No row chosen" : `Row ${count(rows.number[this.chosen])}` }),
       element("p", { class: "muted", textContent: part }),
-      ...(this.chosen < 0 ? [] : this.details(this.chosen)),
+      ...(this.chosen < 0
+        ? [element("p", { textContent: "Go through the rows with the arrows, or type the number of a row." })]
+        : this.details(this.chosen)),
     );
   }
 
