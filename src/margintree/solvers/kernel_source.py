@@ -5,6 +5,7 @@ read it where it is. Otherwise each node computes its own matrix when that fits,
 bounded cache when it does not.
 """
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ ROWS_PER_BLOCK = 1024
 # From so many rows on the time of a solver is that of reading kernel values. Single precision halves it, and is far
 # more precise than any tolerance down to this one.
 MANY_ROWS, SINGLE_TOL = 2048, 1e-5
+# Threads that ask for all values at the same time share one matrix.
+_COMPUTING = threading.Lock()
 
 
 class KernelSource:
@@ -63,8 +66,9 @@ class KernelSource:
 
     def held(self) -> npt.NDArray[np.floating]:
         """Return all kernel values, which stay in memory."""
-        if self.gram is None:
-            self.gram = self._all_values()
+        with _COMPUTING:
+            if self.gram is None:
+                self.gram = self._all_values()
         return self.gram
 
     def part(self, rows: Index) -> "KernelSource":
