@@ -207,15 +207,20 @@ def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads:
     >>> in_threads(abs, [-1, 2, -3], n_threads=2)
     [1, 2, 3]
     """
+    if n_threads == 1:
+        # In one go: a thread is handed its tasks in a tenth of a millisecond each.
+        return apart(lambda: [_next(work, task) for task in tasks])
     numbered = list(enumerate(tasks))
     results: list[Any] = [None] * len(numbered)
-    if n_threads == 1:
-        # It takes the last one first.
-        numbered.reverse()
     with contextlib.closing(in_any_order(lambda pair: work(pair[1]), numbered, n_threads)) as done:
         for (number, _), result in done:
             results[number] = result
     return results
+
+
+def _next(work: Callable[[Task], Result], task: Task) -> Result:
+    give_up_if_abandoned()
+    return work(task)
 
 
 def in_tasks(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int, name: str) -> list[Result]:

@@ -135,7 +135,8 @@ def test_scores_are_those_of_the_class_means_and_the_own_class_is_taken_without_
     found = np.full(listed.shape, 77.0, dtype=np.float32)
     log_prior = random.normal(size=6)
     constants = log_prior - 0.5 * np.sum(means.astype(np.float64) ** 2, axis=1)
-    softmax_dual.mean_scores(Z, means, constants, log_prior, listed, np.minimum(1.0, weight), class_weight, found)
+    left_out = np.minimum(1.0, weight)
+    softmax_dual.mean_scores(Z, means, constants, log_prior, 2.0, listed, left_out, class_weight, found)
     expected = np.full(listed.shape, 77.0)
     for i, classes in enumerate(listed):
         for place, k in enumerate(classes[classes >= 0]):
@@ -143,7 +144,9 @@ def test_scores_are_those_of_the_class_means_and_the_own_class_is_taken_without_
             if place == 0:
                 counts[i] -= min(1.0, weight[i])
             mean = counts @ Z / counts.sum() if counts.any() else np.zeros(N_FEATURES)
-            expected[i, place] = Z[i] @ mean - 0.5 * mean @ mean + log_prior[k]
+            # The own class is smaller by the row, if it has others.
+            share = counts.sum() / class_weight[k] if counts.any() else 1.0
+            expected[i, place] = Z[i] @ mean - 0.5 * mean @ mean + log_prior[k] + 2.0 * np.log(share)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
     # The class of one row is unknown without it.
     assert found[-1, 0] == np.float32(log_prior[5])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sklearn.svm import LinearSVC
 
 from margintree.prediction.decider import Decider, pairs_by_class
+from margintree.solvers import kernel_source
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_pairs import MOST_ROWS, solve_pairs
 from margintree.solvers.kernel_source import KernelSource
@@ -95,12 +96,12 @@ def test_machines_come_in_the_order_of_their_pairs_however_many_tasks_there_are(
     np.testing.assert_allclose(boundaries, pairs.mean(axis=1), atol=0.05)
 
 
-def kernel_training_set(sizes=(1, 3, 9, MOST_ROWS), function=None, spread=1.0, cache_size=10.0):
+def kernel_training_set(sizes=(1, 3, 9, MOST_ROWS), function=None, spread=1.0, hold_all=True):
     random = np.random.default_rng(0)
     class_start, n_rows = np.concatenate([[0], np.cumsum(sizes)]), sum(sizes)
     X = random.normal(size=(len(sizes), 3)).repeat(sizes, axis=0) + spread * random.normal(size=(n_rows, 3))
     weight = random.integers(1, 4, size=n_rows).astype(np.float64)
-    source = KernelSource(function or KernelFunction("rbf", gamma=0.5), X, cache_size)
+    source = KernelSource(function or KernelFunction("rbf", gamma=0.5), X, 10.0, hold_all=hold_all)
     training_set = KernelTrainingSet(source, class_start, weight, 5.0 * weight)
     training_set.leaves_one_out = True
     return training_set
@@ -113,7 +114,7 @@ def test_kernel_machines_of_few_rows_are_those_that_are_trained_one_by_one(sprea
     pairs = np.array(list(combinations(range(4), 2)))
     trainer = Trainer(training_set, 1e-10, 10_000, 0)
     is_small = pairs[:, 1] < 3
-    assert [known is not None for known in solve_pairs(training_set, pairs)] == is_small.tolist()
+    assert [known is not None for known in solve_pairs(training_set, pairs, 1e-10)] == is_small.tolist()
     machines = train_pairs(trainer, pairs, np.ones(training_set.n_rows, dtype=bool), 0.0, n_threads)
     for pair, machine in zip(pairs, machines, strict=True):
         alone = trainer.on_rows(training_set.node_rows(pair, 0), LEFT_AGAINST_RIGHT).classifier
@@ -123,7 +124,35 @@ def test_kernel_machines_of_few_rows_are_those_that_are_trained_one_by_one(sprea
         np.testing.assert_allclose(machine.left_out, alone.left_out, rtol=1e-8, atol=1e-10)
 
 
-def test_pairs_without_a_newton_step_or_without_room_for_the_kernel_values_are_trained_one_by_one():
+def test_pairs_that_newton_does_not_solve_are_trained_one_by_one():
     no_kernel = kernel_training_set((4, 4), KernelFunction(lambda A, B: -10.0 * A @ B.T))
-    assert solve_pairs(no_kernel, np.array([[0, 1]])) == [None]
-    assert solve_pairs(kernel_training_set((4, 4), cache_size=1e-4), np.array([[0, 1]])) == [None]
+    assert solve_pairs(no_kernel, np.array([[0, 1]]), 1e-3) == [None]
+    # Rounding leaves a gap where kernel values are far larger than what rows cost.
+    badly_scaled = kernel_training_set((8,) * 12, KernelFunction("poly", degree=5, gamma=1e4), spread=3.0)
+    pairs = np.array(list(combinations(range(12), 2)))
+    found = solve_pairs(badly_scaled, pairs, 1e-12)
+    assert None in found
+    for pair, machine in zip(pairs, found, strict=True):
+        if machine is not None:
+            rows = badly_scaled.node_rows(pair, 0)
+            signs = np.repeat([1.0, -1.0], 8)
+            assert (signs[np.isin(rows.row_index, machine.row_index)] * machine.coefficients >= 0.0).all()
+
+
+@pytest.mark.parametrize(("n_small", "is_held"), [(1, False), (12, True)])
+def test_all_kernel_values_are_computed_once_before_the_tasks_if_small_pairs_are_many(monkeypatch, n_small, is_held):
+    monkeypatch.setattr(kernel_source, "MANY_ROWS", 10)
+    calls, compute = [], KernelSource._all_values
+    monkeypatch.setattr(KernelSource, "_all_values", lambda self: calls.append(1) or compute(self))
+    sizes = (4, 4, 200) if n_small == 1 else (8,) * n_small
+    results = []
+    for n_threads in (1, 3):
+        calls.clear()
+        training_set = kernel_training_set(sizes, hold_all=False)
+        pairs = np.array(list(combinations(range(len(sizes)), 2)))
+        counted = np.ones(training_set.n_rows, dtype=bool)
+        results.append(train_pairs(Trainer(training_set, 1e-3, 1000, 0), pairs, counted, 0.0, n_threads))
+        assert len(calls) == is_held
+    for one, other in zip(*results, strict=True):
+        np.testing.assert_array_equal(one.row_index, other.row_index)
+        np.testing.assert_array_equal(one.coefficients, other.coefficients)

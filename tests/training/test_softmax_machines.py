@@ -233,7 +233,7 @@ def test_offsets_are_discriminant_scores_and_path_scores_in_the_blend_that_is_mo
             counts = importance * (y == k)
             counts[i] -= min(1.0, importance[i]) * (place == 0)
             mean = counts @ Z / counts.sum()
-            log_prior = np.log(importance[y == k].sum() / importance.sum())
+            log_prior = np.log(counts.sum() / importance.sum())
             scores[i, place] = Z[i] @ mean - 0.5 * mean @ mean + seen.trainer.metric.variance * log_prior
 
     def offsets(blend):

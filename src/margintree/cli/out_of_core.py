@@ -37,10 +37,10 @@ def bounded(memory: str, n_jobs: int | None) -> Iterator["BoundedMemory"]:
         n_bytes = int(parse_bytes(memory))
     except (ValueError, OverflowError):
         n_bytes = 0
-    # To Dask, 0 means without limit.
-    if n_bytes <= 0:
-        raise typer.BadParameter(f"--memory must be a size such as 2GB or 500MB. Got {memory!r}.")
     n_workers = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
+    # To Dask, 0 means without limit.
+    if n_bytes < n_workers:
+        raise typer.BadParameter(f"--memory must be a size such as 2GB or 500MB. Got {memory!r}.")
     options = {"threads_per_worker": 1, "memory_limit": n_bytes // n_workers, "dashboard_address": None}
     with (
         TemporaryDirectory(prefix="margintree-") as directory,
@@ -110,16 +110,13 @@ class BoundedMemory:
     def _parquet(self, path: Path, how: RowFormat) -> Rows:
         import dask.dataframe as dd
 
-        n_bytes = path.stat().st_size
-        with path.open("rb") as stream:
-            file, place = opened(stream, path, how, None, n_bytes)
-            if place is not None:
-                check_texts(file, place, path, n_bytes)
-        frame = dd.read_parquet(path, split_row_groups="adaptive", blocksize="32 MiB")
+        frame, n_bytes = dd.read_parquet(path, split_row_groups="adaptive", blocksize="32 MiB"), path.stat().st_size
         # Without the index of pandas, which may be among the columns of the file.
         names = list(frame.columns)
-        place = how.place_of_label(path, names, None)
-        assert place is not None
+        with path.open("rb") as stream:
+            file, place = opened(stream, path, how, None, n_bytes, names)
+            assert place is not None
+            check_texts(file, names[place], path, n_bytes)
         X = frame.drop(columns=names[place])
         self._bytes_per_row = max(1, X.shape[1]) * BYTES_OF_DENSE
         rows = Rows.of_table("parquet", X, None, place, names)

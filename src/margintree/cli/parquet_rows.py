@@ -1,5 +1,6 @@
 """Rows from Parquet files, by pyarrow (extra ``parquet``)."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,14 +37,19 @@ def read_parquet(stream: IO[bytes], path: Path, how: RowFormat, n_features: int 
     return Rows.of_table("parquet", X, labels, place, names)
 
 
-def opened(source: Any, path: Path, how: RowFormat, n_features: int | None, n_bytes: int) -> tuple[Any, int | None]:
+def opened(
+    source: Any, path: Path, how: RowFormat, n_features: int | None, n_bytes: int, columns: Sequence[str] | None = None
+) -> tuple[Any, int | None]:
     """Return a file whose columns and announced size have been checked, and the place of its label column.
 
-    Nothing is read before: text that is stored once may be repeated in millions of rows.
+    ``columns`` are those that will be used, by default all. Nothing is read before: text that is stored once may be
+    repeated in millions of rows.
     """
     import pyarrow.parquet
 
     schema = pyarrow.parquet.read_schema(source)
+    if columns is not None:
+        schema = pyarrow.schema([schema.field(name) for name in columns])
     place = how.place_of_label(path, schema.names, n_features)
     _check_types(schema, path, place, asks=how.label is None and n_features is None)
     texts = [] if place is None else [schema.names[place]]
@@ -52,11 +58,11 @@ def opened(source: Any, path: Path, how: RowFormat, n_features: int | None, n_by
     return file, place
 
 
-def check_texts(file: Any, place: int, path: Path, n_bytes: int) -> None:
+def check_texts(file: Any, name: str, path: Path, n_bytes: int) -> None:
     """Refuse labels whose text is repeated to an absurd size, without unpacking it."""
     import pyarrow.compute
 
-    name, n_characters = file.schema_arrow.names[place], 0
+    n_characters = 0
     for batch in file.iter_batches(columns=[name]):
         encoded = batch.column(0).dictionary_encode()
         lengths = pyarrow.compute.utf8_length(encoded.dictionary.cast(pyarrow.string()))

@@ -58,11 +58,12 @@ def inverse_diagonal(factor, n, column, result):
 
 
 @compiled
-def solve(gram, pairs, class_start, ridge, units, start, coefficients, left_out, is_solved, stop):
+def solve(gram, pairs, class_start, ridge, units, start, coefficients, left_out, is_solved, tol, stop):
     """Train the machine of each pair; a positive value means its first class.
 
     Pair p has ``start[p]:start[p + 1]`` of ``coefficients`` (a_j z_j) and ``left_out``, the rows of its first class
-    first. ``is_solved`` is false where the function is no kernel or the support vectors keep changing.
+    first. ``is_solved`` is false where the function is no kernel, the support vectors keep changing, or rounding leaves
+    a relative duality gap above ``tol``.
     """
     most = np.int64(0)
     for p in range(pairs.shape[0]):
@@ -107,6 +108,20 @@ def solve(gram, pairs, class_start, ridge, units, start, coefficients, left_out,
                 for j in range(n_support):
                     decision[i] += kernel[i, support[j]] * b[j]
         if not is_solved[p]:
+            continue
+        quadratic, linear, hinge, least = 0.0, 0.0, 0.0, 0.0
+        for i in range(n):
+            slack = 1.0 - sign[i] * decision[i]
+            hinge += slack * slack / ridge[rows[i]] if slack > 0.0 else 0.0
+        for i in range(n_support):
+            row = rows[support[i]]
+            alpha = sign[support[i]] * b[i]
+            least = min(least, alpha)
+            quadratic += b[i] * decision[support[i]]
+            linear += alpha - 0.5 * ridge[row] * alpha * alpha
+        primal, dual = 0.5 * quadratic + 0.5 * hinge, linear - 0.5 * quadratic
+        if least < 0.0 or not primal - dual <= tol * primal:
+            is_solved[p] = False
             continue
         inverse_diagonal(system, n_support, work, inverse)
         for i in range(n):

@@ -170,10 +170,10 @@ def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter, s
 
 
 @compiled
-def mean_scores(Z, means, constants, log_prior, listed, own_weight, class_weight, result):
+def mean_scores(Z, means, constants, log_prior, variance, listed, own_weight, class_weight, result):
     """Fill z_i'm_k + constant_k for the classes on the list of each row, the first one being its own.
 
-    ``constants`` are log_prior_k - |m_k|^2 / 2.
+    ``constants`` are log_prior_k - |m_k|^2 / 2, and log_prior_k is ``variance`` times the log of the share of class k.
 
     That one is taken without the row (without one of it, where it weighs more), so that it is what a new row like it
     would get; a class of one row has the mean zero then.
@@ -193,4 +193,5 @@ def mean_scores(Z, means, constants, log_prior, listed, own_weight, class_weight
                 continue
             for j in range(mean.shape[0]):
                 mean[j] = (class_weight[k] * means[k, j] - own_weight[i] * Z[i, j]) / rest
-            result[i, 0] = _dot(Z[i], mean) - 0.5 * _dot(mean, mean) + log_prior[k]
+            prior = log_prior[k] + variance * np.log(rest / class_weight[k])
+            result[i, 0] = _dot(Z[i], mean) - 0.5 * _dot(mean, mean) + prior

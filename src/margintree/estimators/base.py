@@ -3,7 +3,6 @@
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
 from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -48,12 +47,10 @@ def all_or_nothing(learn: Callable[..., Any]) -> Callable[..., Any]:
     return learned
 
 
-@dataclass(repr=False, eq=False)
 class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """A classifier made of L2-loss support vector machines.
 
-    Parameters of the same name have the same meaning in all subclasses. Those of an estimator are the fields of its
-    class, which has no other fields with a default.
+    Parameters of the same name have the same meaning in all subclasses.
     """
 
     machine_constraints: ClassVar[dict[str, Any]] = {
@@ -78,22 +75,39 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  
 
     # Estimators without a choice of kernel are linear.
     kernel: Kernel = "linear"
-    _: KW_ONLY
-    C: float = 1.0
-    gamma: float | str = "scale"
-    degree: float = 3
-    coef0: float = 0.0
-    fit_intercept: bool = True
-    tol: float = 1e-3
-    max_iter: int = 1000
-    cache_size: float = 1000
-    class_weight: dict[Any, float] | str | None = None
-    n_jobs: int | None = None
-    random_state: int | np.random.RandomState | None = None
-    verbose: int = 0
+    _machines: MachineSet
+    _progress: FitProgress
 
-    _machines: MachineSet = field(init=False)
-    _progress: FitProgress = field(init=False)
+    def __init__(
+        self,
+        kernel: Kernel = "linear",
+        *,
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        cache_size: float = 1000,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     @all_or_nothing
     @with_callbacks  # type: ignore[untyped-decorator]

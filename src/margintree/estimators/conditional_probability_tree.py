@@ -2,7 +2,6 @@
 
 import warnings
 from copy import deepcopy
-from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Any, ClassVar, Self
 
@@ -15,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from margintree.class_tree import ClassTree
 from margintree.estimators.available import available_if
-from margintree.estimators.base import all_or_nothing
+from margintree.estimators.base import Kernel, all_or_nothing
 from margintree.estimators.callbacks import FitProgress
 from margintree.estimators.sparse_input import checked_indices, in_canonical_form
 from margintree.estimators.training_data import TrainingData
@@ -37,7 +36,6 @@ def _has_regressors(estimator: Any) -> bool:
     return True
 
 
-@dataclass(repr=False, eq=False)
 class ConditionalProbabilityTreeClassifier(TreeWalker):
     """The conditional probability tree of Beygelzimer, Langford, Lifshits, Sorkin and Strehl.
 
@@ -147,17 +145,51 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         "walk": [StrOptions({"all", "greedy"})],
     }
 
-    _: KW_ONLY
-    alpha: float = 0.4
-    learning_rate: float = 0.5
-    shuffle: bool = True
-    node: str = "online"
-    walk: str = "all"
-
-    _stream_tree: StreamTree | None = field(init=False)
-    _regressors: OnlineRegressors = field(init=False)
+    _stream_tree: StreamTree | None
+    _regressors: OnlineRegressors
     # In order of arrival: what the stream calls 0, 1, 2 and so on.
-    _labels: npt.NDArray[Any] = field(init=False)
+    _labels: npt.NDArray[Any]
+
+    def __init__(
+        self,
+        kernel: Kernel = "linear",
+        *,
+        alpha: float = 0.4,
+        learning_rate: float = 0.5,
+        shuffle: bool = True,
+        node: str = "online",
+        walk: str = "all",
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        cache_size: float = 1000,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.learning_rate = learning_rate
+        self.shuffle = shuffle
+        self.node = node
+        self.walk = walk
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _learn(self, data: TrainingData, X: Any, y: Any) -> None:
         """Grow the tree in one pass over the rows, and train its machines if it has any."""

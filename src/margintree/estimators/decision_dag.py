@@ -1,21 +1,19 @@
 """DecisionDAGClassifier: one-vs-one machines, evaluated one after the other."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from margintree.estimators.base import MachineClassifier
+from margintree.estimators.base import Kernel, MachineClassifier
 from margintree.estimators.one_vs_one import OneVsOneSVC
 from margintree.estimators.training_data import TrainingData
 from margintree.prediction.single_instance import FlatInstancePredictor
 from margintree.training.machines import all_pairs, train_pairs
 
 
-@dataclass(repr=False, eq=False)
 class DecisionDAGClassifier(MachineClassifier):
     """The decision directed acyclic graph of Platt, Cristianini and Shawe-Taylor.
 
@@ -61,8 +59,38 @@ class DecisionDAGClassifier(MachineClassifier):
         "class_order": ["array-like", None],
     }
 
-    _: KW_ONLY
-    class_order: Sequence[Any] | None = None
+    def __init__(
+        self,
+        kernel: Kernel = "linear",
+        *,
+        class_order: Sequence[Any] | None = None,
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        cache_size: float = 1000,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.class_order = class_order
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     @classmethod
     def from_one_vs_one(cls, fitted: OneVsOneSVC, class_order: Sequence[Any] | None = None) -> Self:

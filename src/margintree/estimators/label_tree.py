@@ -1,6 +1,5 @@
 """LabelTreeClassifier: a tree that keeps confused classes together, trained node by node or jointly."""
 
-from dataclasses import KW_ONLY, dataclass
 from numbers import Integral
 from typing import Any, ClassVar
 
@@ -8,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import Interval
 
+from margintree.estimators.base import Kernel
 from margintree.estimators.training_data import TrainingData
 from margintree.estimators.tree_walk import TreeWalker
 from margintree.solvers.joint import train_jointly
@@ -18,7 +18,6 @@ from margintree.training.machines import train_each
 from margintree.worker_threads import apart
 
 
-@dataclass(repr=False, eq=False)
 class LabelTreeClassifier(TreeWalker):
     """The label tree of Bengio, Weston and Grangier, with two children per node: I-BWG and J-BWG of Yang & Tsang.
 
@@ -95,9 +94,40 @@ class LabelTreeClassifier(TreeWalker):
         "n_folds": [Interval(Integral, 2, None, closed="left")],
     }
 
-    _: KW_ONLY
-    joint: bool = False
-    n_folds: int = 3
+    def __init__(
+        self,
+        kernel: Kernel = "linear",
+        *,
+        joint: bool = False,
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        n_folds: int = 3,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        cache_size: float = 1000,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.joint = joint
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.n_folds = n_folds
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _check_parameters(self) -> None:
         if self.joint and not (isinstance(self.kernel, str) and self.kernel == "linear"):

@@ -1,6 +1,6 @@
 """MarginTreeClassifier: the class tree of maximum separating margin."""
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
@@ -11,6 +11,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, Options, StrOp
 from threadpoolctl import ThreadpoolController
 
 from margintree.class_tree import ClassTree
+from margintree.estimators.base import Kernel
 from margintree.estimators.callbacks import FitProgress
 from margintree.estimators.ranked_walk import RankedWalker
 from margintree.estimators.split_parameters import SplitParametersMixin
@@ -47,7 +48,6 @@ def _blas() -> Any:
     return ThreadpoolController().select(user_api="blas")
 
 
-@dataclass(repr=False, eq=False)
 class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
     """Classify by walking a binary tree over the classes, learned by maximum separating margin.
 
@@ -176,18 +176,58 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         "calibration_folds": [StrOptions({"auto"}), Options(Integral, {0}), Interval(Integral, 2, None, closed="left")],
     }
 
-    _: KW_ONLY
-    split: str | Split = "best_first"
-    tree: GivenTree | None = None
-    balance: float = 0.1
-    walk: str = "beam"
-    decide: str = "auto"
-    n_finalists: int | str = "auto"
-    beam_width: int = 10
-    beam_gap: float | str = "auto"
-    n_trees: int = 1
-    prune: float = 0.1
-    calibration_folds: int | str = "auto"
+    def __init__(
+        self,
+        kernel: Kernel = "linear",
+        *,
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        split: str | Split = "best_first",
+        tree: GivenTree | None = None,
+        balance: float = 0.1,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        cache_size: float = 1000,
+        walk: str = "beam",
+        decide: str = "auto",
+        n_finalists: int | str = "auto",
+        beam_width: int = 10,
+        beam_gap: float | str = "auto",
+        n_trees: int = 1,
+        prune: float = 0.1,
+        calibration_folds: int | str = "auto",
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.split = split
+        self.tree = tree
+        self.balance = balance
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.walk = walk
+        self.decide = decide
+        self.n_finalists = n_finalists
+        self.beam_width = beam_width
+        self.beam_gap = beam_gap
+        self.n_trees = n_trees
+        self.prune = prune
+        self.calibration_folds = calibration_folds
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _learn(self, data: TrainingData, X: Any, y: Any) -> None:
         """Learn the tree."""

@@ -1,12 +1,12 @@
 """OutputCodeSVC: one machine per column of an error-correcting output code."""
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils._param_validation import StrOptions
 
+from margintree.estimators.base import Kernel
 from margintree.estimators.flat import FlatClassifier
 from margintree.estimators.training_data import TrainingData
 from margintree.prediction.decoding import class_scores, loss_weights
@@ -15,7 +15,6 @@ from margintree.structures import codes
 from margintree.training.code_machines import train_columns, training_accuracy
 
 
-@dataclass(repr=False, eq=False)
 class OutputCodeSVC(FlatClassifier):
     """One L2-loss support vector machine per column of a code matrix; the class at the least distance wins.
 
@@ -83,9 +82,40 @@ class OutputCodeSVC(FlatClassifier):
         "decoding": [StrOptions({"hamming", "attenuated", "loss_weighted"})],
     }
 
-    _: KW_ONLY
-    code: str | npt.ArrayLike = "dense"
-    decoding: str = "loss_weighted"
+    def __init__(
+        self,
+        kernel: Kernel = "linear",
+        *,
+        code: str | npt.ArrayLike = "dense",
+        decoding: str = "loss_weighted",
+        C: float = 1.0,
+        gamma: float | str = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
+        fit_intercept: bool = True,
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        cache_size: float = 1000,
+        class_weight: dict[Any, float] | str | None = None,
+        n_jobs: int | None = None,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernel = kernel
+        self.code = code
+        self.decoding = decoding
+        self.C = C
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.fit_intercept = fit_intercept
+        self.tol = tol
+        self.max_iter = max_iter
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+        self.verbose = verbose
 
     def _learn(self, data: TrainingData, X: Any, y: Any) -> None:
         """Make the code and train the machines."""

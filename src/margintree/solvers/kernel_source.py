@@ -5,7 +5,6 @@ read it where it is. Otherwise each node computes its own matrix when that fits,
 bounded cache when it does not.
 """
 
-import threading
 from typing import Any
 
 import numpy as np
@@ -26,8 +25,6 @@ ROWS_PER_BLOCK = 1024
 # From so many rows on the time of a solver is that of reading kernel values. Single precision halves it, and is far
 # more precise than any tolerance down to this one.
 MANY_ROWS, SINGLE_TOL = 2048, 1e-5
-# Threads that ask for all values at the same time share one matrix.
-_COMPUTING = threading.Lock()
 
 
 class KernelSource:
@@ -60,16 +57,12 @@ class KernelSource:
         n_rows = X.shape[0]
         self.dtype = np.dtype(np.float32 if n_rows > MANY_ROWS and tol >= SINGLE_TOL else np.float64)
         self.max_entries = int(cache_size * MEGABYTE / self.dtype.itemsize)
-        self.gram: npt.NDArray[np.floating] | None = None
-        if (hold_all or n_rows <= MANY_ROWS) and self.fits(n_rows):
-            self.held()
+        self.gram = self._all_values() if (hold_all or n_rows <= MANY_ROWS) and self.fits(n_rows) else None
 
-    def held(self) -> npt.NDArray[np.floating]:
-        """Return all kernel values, which stay in memory."""
-        with _COMPUTING:
-            if self.gram is None:
-                self.gram = self._all_values()
-        return self.gram
+    def hold(self) -> None:
+        """Compute all kernel values, if they fit into the cache; they stay in memory."""
+        if self.gram is None and self.fits(self.X.shape[0]):
+            self.gram = self._all_values()
 
     def part(self, rows: Index) -> "KernelSource":
         """Return the source of some of the rows alone."""

@@ -28,7 +28,7 @@ from margintree.training.defaults import Candidate, Wanted
 from margintree.training.folds import deal
 from margintree.training.held_out import Grown, HeldOut, Mask, Rows, hold_out, leave_one_out
 from margintree.training.machines import Trainer, all_pairs
-from margintree.training.pair_machines import pairs_that_meet, train_pairs
+from margintree.training.pair_machines import joined, pairs_that_meet, selected, train_pairs
 from margintree.training.rest_machines import Lists, ListTrainer, train_against_all
 from margintree.training.softmax_machines import RowLists, SoftmaxTrainer
 from margintree.training.validation import Asked, Result, result_of, weighed_decider
@@ -181,7 +181,8 @@ def decide_by_leaving_one_out(
         on_step(f"decider {number}/{len(tried)}: {kind}", number / (len(tried) + 1))
     chosen, records = choose(results)
     on_step(f"chosen decider: {chosen.decide}", 1.0)
-    decider, machines = deciding[chosen.decide]
+    # Without the machines that only other candidates would ask.
+    decider, machines = final.decider(chosen)
     decider = weighed_decider(decider, results[chosen].slope, results[chosen].path_weight)
     of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
     return Decision(everything.sigmoids, decider, of_kernel, chosen, records)
@@ -284,7 +285,7 @@ class Round:
         self._wanted, self._n_threads = wanted, n_threads
         # Candidates that differ by their finalists or by the weight of the path share their machines.
         self._machines: dict[Candidate, tuple[list[NodeClassifier], float]] = {}
-        self._pairs: tuple[Index, WeightTable] | None = None
+        self._pairs: tuple[Index, list[NodeClassifier] | WeightTable] | None = None
         # Relative duality gap of machines that were trained together, where it was not closed.
         self.open_gap = 0.0
 
@@ -332,17 +333,14 @@ class Round:
         if self._pairs is None:
             machines = train_pairs(self.trainer, pairs, *options)
         else:
-            known, table = self._pairs
+            known, machines = self._pairs
             new = ~np.isin(keys, known)
-            more = train_pairs(self.trainer, pairs[new], *options)
-            assert isinstance(more, WeightTable)
-            of_all = np.concatenate([known, keys[new]])
-            order = np.argsort(of_all)
-            machines = WeightTable.joined([table, more], table.n_features).part(
-                order[np.searchsorted(of_all[order], keys)]
-            )
-        if isinstance(machines, WeightTable):
-            self._pairs = keys, machines
+            if new.any():
+                machines = joined(machines, train_pairs(self.trainer, pairs[new], *options))
+                known = np.concatenate([known, keys[new]])
+            order = np.argsort(known)
+            machines = selected(machines, order[np.searchsorted(known[order], keys)])
+        self._pairs = keys, machines
         return machines
 
     def _machines_against_the_rest(self, candidate: Candidate) -> tuple[list[NodeClassifier], float]:

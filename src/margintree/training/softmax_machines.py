@@ -132,11 +132,19 @@ class SoftmaxTrainer:
         for piece in pieces(np.flatnonzero(weight), self.Z):
             add_by_class(means, own[piece], self.Z[piece] * weight[piece, None].astype(np.float32))
         centres = (means / np.where(class_weight > 0.0, class_weight, 1.0)[:, None]).astype(np.float32)
-        log_prior = self.metric.variance * np.log(np.maximum(class_weight, 0.5) / weight.sum())
+        log_prior = self.metric.variance * np.log(np.where(class_weight > 0.0, class_weight, 0.5) / weight.sum())
         constants = log_prior - 0.5 * np.einsum("ij,ij->i", centres, centres).astype(np.float64)
         scores = np.zeros(self.lists.classes.shape, dtype=np.float32)
         compiled.softmax_dual.mean_scores(
-            self.Z, centres, constants, log_prior, self.lists.classes, np.minimum(1.0, weight), class_weight, scores
+            self.Z,
+            centres,
+            constants,
+            log_prior,
+            self.metric.variance,
+            self.lists.classes,
+            np.minimum(1.0, weight),
+            class_weight,
+            scores,
         )
         return centres, constants, scores
 
