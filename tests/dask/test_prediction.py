@@ -80,3 +80,15 @@ def test_a_pickle_holds_no_client(fitted, sparse_rows):
     model = pickle.loads(pickle.dumps(fitted[0]))
     assert model.client is None
     np.testing.assert_array_equal(model.predict(sparse_rows[0]), fitted[0].predict(sparse_rows[0]))
+
+
+def test_dask_knows_models_by_what_they_have_learned():
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
+    model, other = (MarginTreeClassifier(random_state=0).fit(rows, y) for rows in (X, X + y[:, None]))
+    assert dask.base.tokenize(model) != dask.base.tokenize(other)
+    assert dask.base.tokenize(model.predict) != dask.base.tokenize(other.predict)
+    assert dask.base.tokenize(DaskMarginTreeClassifier(max_rows_per_node=3)) != dask.base.tokenize(
+        DaskMarginTreeClassifier(max_rows_per_node=5)
+    )
+    (computed,) = dask.compute(model)
+    np.testing.assert_array_equal(computed.predict(X), model.predict(X))

@@ -59,6 +59,10 @@ def test_fit_a_parquet_file_with_bounded_memory(dense_rows, tmp_path):
     X, y = dense_rows
     frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(kind=[f"class {k}" for k in y])
     frame.to_parquet(tmp_path / "rows.parquet", row_group_size=100)
+    # An index of pandas is a column of the file, but not of the frame.
+    frame.set_index(np.array([f"row {i}" for i in range(len(y))])).to_parquet(tmp_path / "indexed.parquet")
+    done = run("fit", tmp_path / "indexed.parquet", "-o", tmp_path / "i", "--label", "kind", "--memory", "2GB")
+    assert done.exit_code == 0, done.output
     for name, options in (("memory", ()), ("pieces", ("--memory", "2GB", "--jobs", "1"))):
         done = run("fit", tmp_path / "rows.parquet", "-o", tmp_path / name, "--label", "kind", *options)
         assert done.exit_code == 0, done.output
@@ -94,9 +98,10 @@ def test_a_size_that_is_none_is_refused(path, tmp_path):
     assert "must be a size such as" in " ".join(done.output.split())
 
 
-@pytest.mark.parametrize("memory", ["0", "-1GB", "1e400", "much"])
+@pytest.mark.parametrize("memory", ["0", "1", "-1GB", "1e400", "much"])
 def test_memory_is_a_positive_size(path, tmp_path, memory):
-    done = CliRunner().invoke(app, ["fit", str(path), "--memory", memory, "-o", str(tmp_path / "m")])
+    options = ["--memory", memory, "--jobs", "2", "-o", str(tmp_path / "m")]
+    done = CliRunner().invoke(app, ["fit", str(path), *options])
     assert done.exit_code == 2
     assert "--memory must be a size" in " ".join(done.output.replace("│", " ").split())
 

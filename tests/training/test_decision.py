@@ -1,5 +1,6 @@
 """Who has the last word: what is tried, what is chosen, and that cross-validation promises no more than it may."""
 
+import warnings
 from dataclasses import replace
 from itertools import combinations
 
@@ -8,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.special import log_expit
 from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 
 from margintree import MarginTreeClassifier, OneVsOneSVC, OneVsRestSVC
@@ -37,6 +39,7 @@ from margintree.training.defaults import (
 from margintree.training.folds import deal
 from margintree.training.held_out import Rows
 from margintree.training.pair_machines import train_pairs
+from margintree.training.softmax_machines import SoftmaxTrainer
 from margintree.training.validation import Result, result_of, weights_of
 
 PAIRS, MORE_PAIRS = defaults.PAIRS
@@ -229,6 +232,23 @@ def test_few_validation_rows_are_new_to_the_structure_of_the_tree(monkeypatch, o
     sizes.clear()
     MarginTreeClassifier(random_state=0, **options).fit(X, y)
     assert len(sizes) == options.get("n_trees", 1)
+
+
+@pytest.mark.parametrize(("max_iter", "in_folds"), [(1000, defaults.FOLD_EPOCHS), (7, 7)])
+def test_logistic_regression_of_a_fold_ends_early(monkeypatch, max_iter, in_folds):
+    epochs, train = [], SoftmaxTrainer.train
+    monkeypatch.setattr(
+        SoftmaxTrainer, "train", lambda self, cost, tol, most: epochs.append(most) or train(self, cost, tol, most)
+    )
+    X, y = blobs(n_classes=4, per_class=30, spread=2.0)
+    model = MarginTreeClassifier(decide="rest", max_iter=max_iter, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(X, y)
+    (chosen,) = (one for one in model.candidates_ if one.is_chosen)
+    assert chosen.loss == "log"
+    assert epochs[-1] == max_iter
+    assert set(epochs[:-1]) == {in_folds}
 
 
 def training_set_of(n_classes, kernel="linear", make=np.asarray):
