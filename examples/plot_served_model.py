@@ -37,7 +37,7 @@ np.testing.assert_array_equal(served.predict_proba(X_test), model.predict_proba(
 
 # %%
 # Measure the latency of single rows. ``predict`` spends most of its time on input validation; ``single_instance()``
-# checks only what memory safety requires, and can be shared between threads.
+# checks only the width of the row and that its values are finite, and can be shared between threads.
 single = served.single_instance()
 single.predict(X_test[0])  # the first call compiles, or loads compiled code
 
