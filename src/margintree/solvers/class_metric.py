@@ -1,5 +1,6 @@
 """The metric in which classes are spherical: that of their shared covariance, shrunk."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +30,7 @@ class ClassMetric:
     def of(cls, training_set: LinearTrainingSet, classes: Index, importance: Array) -> "ClassMetric":
         """Shrink the within-class covariance as Ledoit and Wolf (2004), without rows of importance 0.
 
-        Rows keep their length on average, so that C keeps its meaning.
+        The unit of a feature plays no part. Rows keep their length on average, so that C keeps its meaning.
         """
         X, n_classes, counted = training_set.X, training_set.n_classes, importance > 0.0
         weight = np.where(counted, training_set.sample_weight, 0.0)
@@ -42,14 +43,26 @@ class ClassMetric:
             length += float(weight[piece] @ np.einsum("ij,ij->i", rows, rows))
             add_by_class(means, classes[piece], (rows - centre.astype(X.dtype)) * weight[piece, None].astype(X.dtype))
         means /= np.where(of_class > 0.0, of_class, 1.0)[:, None]
-        fourth = 0.0
-        for piece in pieces(taken, X):
-            rows = training_set.take(piece) - (centre + means[classes[piece]]).astype(X.dtype)
-            fourth += float(weight[piece] @ np.einsum("ij,ij->i", rows, rows).astype(np.float64) ** 2)
+
+        def deviations() -> Iterator[tuple[Index, npt.NDArray[np.floating]]]:
+            for piece in pieces(taken, X):
+                yield piece, training_set.take(piece) - (centre + means[classes[piece]]).astype(X.dtype)
+
         covariance = (moments.scatter - (means * of_class[:, None]).T @ means) / total
-        values, vectors = eigh(shrunk(covariance, fourth / total, float(importance.sum())))
-        of_rows = float(np.trace(moments.scatter)) / total / X.shape[1]
-        transform = vectors / np.sqrt(np.maximum(values, LEAST_VARIANCE * of_rows if of_rows > 0.0 else 1.0))
+        # Divided by the fourth root of its fourth moment, no feature dominates the estimate: neither one with large
+        # values nor one that is rarely other than zero.
+        fourths = np.zeros(X.shape[1])
+        for piece, rows in deviations():
+            fourths += weight[piece] @ rows.astype(np.float64) ** 4
+        scale = np.where(fourths > 0.0, fourths / total, 1.0) ** -0.25
+        length_of_fourth = 0.0
+        for piece, rows in deviations():
+            length_of_fourth += float(weight[piece] @ np.einsum("ij,ij->i", rows * scale, rows * scale) ** 2)
+        # Of the drivers of eigh, the default one fails on some matrices of low rank.
+        values, vectors = eigh(scale[:, None] * covariance * scale, driver="evd")
+        values = shrunk(values, length_of_fourth / total, float(importance.sum()))
+        least = LEAST_VARIANCE * float(np.sum(scale**2 * np.diagonal(moments.scatter))) / total / X.shape[1]
+        transform = scale[:, None] * vectors / np.sqrt(np.maximum(values, least if least > 0.0 else 1.0))
         variance = float(np.sum(transform * (moments.scatter @ transform)))
         squared = length / variance if 0.0 < variance < np.inf else 1.0
         return cls(centre, transform * np.sqrt(squared), squared if squared > 0.0 else 1.0)
@@ -64,14 +77,16 @@ class ClassMetric:
         return result
 
 
-def shrunk(covariance: Array, fourth: float, n_rows: float) -> Array:
-    """Return the covariance shrunk towards a multiple of the identity; ``fourth`` is the mean of |x|^4 of its rows."""
-    n_features = len(covariance)
-    size = float(np.trace(covariance)) / n_features
-    away = float(np.sum(covariance**2)) - n_features * size**2
-    noise = (fourth - float(np.sum(covariance**2))) / n_rows
+def shrunk(eigenvalues: Array, fourth: float, n_rows: float) -> Array:
+    """Return the eigenvalues of a covariance that is shrunk towards a multiple of the identity.
+
+    ``fourth`` is the mean of |x|^4 of its rows.
+    """
+    size = float(np.mean(eigenvalues))
+    away = float(np.sum((eigenvalues - size) ** 2))
+    noise = (fourth - float(np.sum(eigenvalues**2))) / n_rows
     shrinkage = min(1.0, max(0.0, noise / away)) if away > 0.0 else 1.0
-    return np.asarray((1.0 - shrinkage) * covariance + shrinkage * size * np.eye(n_features))
+    return np.asarray(eigenvalues + shrinkage * (size - eigenvalues))
 
 
 def add_by_class(sums: Array, classes: Index, rows: npt.NDArray[np.floating]) -> None:

@@ -30,8 +30,9 @@ SOLVER_SEED = 0
 COPIED_VALUES = 2**22
 # Values of dense rows that are copied at a time.
 PIECE_VALUES = 2**20
-# Sums over products of features need a matrix of that size, up to so many features.
-MOST_DENSE_FEATURES = 2**12
+# Sums over products of features need a matrix of that size, up to so many features. Sparse rows are made dense for
+# them while that takes no more than so many products.
+MOST_DENSE_FEATURES, MOMENT_WORK = 2**12, 2**29
 # A sample has so many rows of a class, if there are: with fewer, nothing is left to learn from when one is left out.
 LEAST_ROWS_OF_CLASS = 8
 # A search for a labelling sees dense rows on so many principal axes: on four sets of 256 to 1000 features its splits
@@ -214,8 +215,19 @@ class LinearTrainingSet(TrainingSet):
 
     @property
     def has_moments(self) -> bool:
-        """Whether the rows are dense, and narrow enough for sums over products of features."""
-        return isinstance(self.X, np.ndarray) and int(self.X.shape[1]) <= MOST_DENSE_FEATURES
+        """Whether the rows are dense, or few, and narrow enough for sums over products of features."""
+        n_rows, n_features = self.X.shape
+        is_cheap = isinstance(self.X, np.ndarray) or n_rows * n_features**2 <= MOMENT_WORK
+        return bool(is_cheap and n_features <= MOST_DENSE_FEATURES)
+
+    def as_dense(self) -> "LinearTrainingSet":
+        """Return the rows in a dense array."""
+        if isinstance(self.X, np.ndarray):
+            return self
+        other = copy(self)
+        other.X = self.X.toarray()
+        other._arrays = layout(other.X)
+        return other
 
     @cached_property
     def moments(self) -> Moments:
@@ -228,7 +240,7 @@ class LinearTrainingSet(TrainingSet):
         n_features = self.X.shape[1]
         if not self.has_moments or n_features <= 2 * LEADING_AXES:
             return None
-        axes = eigh(self.moments.second, subset_by_index=[n_features - LEADING_AXES, n_features - 1])[1]
+        axes = eigh(self.moments.second, subset_by_index=[n_features - LEADING_AXES, n_features - 1], driver="evx")[1]
         result = np.empty((self.n_rows, LEADING_AXES))
         for piece in pieces(np.arange(self.n_rows), self.X):
             result[piece] = self.take(piece) @ axes.astype(self.X.dtype)

@@ -370,7 +370,7 @@ class Round:
 
     def _lists_of_all(self, form: Callable[..., Any]) -> Any:
         training_set, size, width = self.trainer.training_set, defaults.LISTED, self._wanted.width
-        if defaults.is_dense(training_set):
+        if defaults.has_covariance(training_set):
             size = defaults.LISTED_OF_DENSE
             width = width and max(width, size)
         size = min(size, training_set.n_classes)
@@ -390,4 +390,4 @@ class Round:
             lists = RowLists.of_all(rows.classes, training_set.n_classes)
         else:
             lists = self._lists_of_all(partial(RowLists.of, rows.classes))
-        return SoftmaxTrainer.of(training_set, lists, self._importance, rows.order)
+        return SoftmaxTrainer.of(training_set.as_dense(), lists, self._importance, rows.order)

@@ -114,8 +114,8 @@ def learns_from_all(training_set: TrainingSet) -> bool:
     return bool(n_values * training_set.n_classes <= WORK_OF_ALL)
 
 
-def is_dense(training_set: TrainingSet) -> bool:
-    """Return whether the rows have explicit features and are dense, but not too wide for a covariance."""
+def has_covariance(training_set: TrainingSet) -> bool:
+    """Return whether the rows have explicit features and a covariance: they are dense, or few and narrow."""
     return isinstance(training_set, LinearTrainingSet) and training_set.has_moments
 
 
@@ -137,9 +137,9 @@ def against_the_rest(training_set: TrainingSet) -> list[Candidate]:
     """Return the candidates with one machine per class."""
     n_classes, is_linear = training_set.n_classes, training_set.function is None
     if learns_from_all(training_set):
-        flat = (*(LOGISTIC if is_dense(training_set) else ()), REST)
+        flat = (*(LOGISTIC if has_covariance(training_set) else ()), REST)
         return [*(replace(one, n_finalists=n_classes) for one in flat), replace(REST, weighs_path=True)]
-    if is_dense(training_set):
+    if has_covariance(training_set):
         return [replace(one, n_finalists=size, gap=gap) for size, gap in MORE_FINALISTS for one in LOGISTIC]
     return [REST_FROM_OFFSET, REST, REST_WITH_LARGE_C] if is_linear else [REST]
 
