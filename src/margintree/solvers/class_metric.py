@@ -44,28 +44,27 @@ class ClassMetric:
             add_by_class(means, classes[piece], (rows - centre.astype(X.dtype)) * weight[piece, None].astype(X.dtype))
         means /= np.where(of_class > 0.0, of_class, 1.0)[:, None]
 
-        def deviations() -> Iterator[tuple[Index, npt.NDArray[np.floating]]]:
+        def squares() -> Iterator[tuple[Array, Array]]:
             for piece in pieces(taken, X):
-                yield piece, training_set.take(piece) - (centre + means[classes[piece]]).astype(X.dtype)
+                rows = training_set.take(piece) - (centre + means[classes[piece]]).astype(X.dtype)
+                yield weight[piece], np.square(rows, dtype=np.float64)
 
         covariance = (moments.scatter - (means * of_class[:, None]).T @ means) / total
         # Divided by the fourth root of its fourth moment, no feature dominates the estimate: neither one with large
         # values nor one that is rarely other than zero.
         fourths = np.zeros(X.shape[1])
-        for piece, rows in deviations():
-            fourths += weight[piece] @ rows.astype(np.float64) ** 4
+        for of_row, squared in squares():
+            fourths += of_row @ np.square(squared)
         scale = np.where(fourths > 0.0, fourths / total, 1.0) ** -0.25
-        length_of_fourth = 0.0
-        for piece, rows in deviations():
-            length_of_fourth += float(weight[piece] @ np.einsum("ij,ij->i", rows * scale, rows * scale) ** 2)
+        fourth = sum(float(of_row @ (squared @ scale**2) ** 2) for of_row, squared in squares())
         # Of the drivers of eigh, the default one fails on some matrices of low rank.
         values, vectors = eigh(scale[:, None] * covariance * scale, driver="evd")
-        values = shrunk(values, length_of_fourth / total, float(importance.sum()))
+        values = shrunk(values, fourth / total, float(importance.sum()))
         least = LEAST_VARIANCE * float(np.sum(scale**2 * np.diagonal(moments.scatter))) / total / X.shape[1]
         transform = scale[:, None] * vectors / np.sqrt(np.maximum(values, least if least > 0.0 else 1.0))
         variance = float(np.sum(transform * (moments.scatter @ transform)))
-        squared = length / variance if 0.0 < variance < np.inf else 1.0
-        return cls(centre, transform * np.sqrt(squared), squared if squared > 0.0 else 1.0)
+        ratio = length / variance if 0.0 < variance < np.inf else 1.0
+        return cls(centre, transform * np.sqrt(ratio), ratio if ratio > 0.0 else 1.0)
 
     def rows(self, training_set: LinearTrainingSet) -> Single:
         """Transform rows to the metric, in single precision."""
