@@ -1,7 +1,7 @@
 """Compiled inner loops: arrays in, arrays out.
 
 Importing this package does not import numba, which takes about half a second; each module is
-imported when its first kernel is needed.
+imported when its first function is needed.
 """
 
 from importlib import import_module
