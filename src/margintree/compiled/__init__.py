@@ -8,6 +8,9 @@ from importlib import import_module
 from importlib.util import find_spec
 from types import ModuleType
 
+# Halvings of a Newton step before it is given up as lost in rounding.
+MAX_HALVINGS = 30
+
 
 def __getattr__(name: str) -> ModuleType:
     if find_spec(f"{__name__}.{name}") is None:
