@@ -7,7 +7,6 @@ import subprocess
 import sys
 
 import interrupted_fits
-import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
@@ -25,7 +24,7 @@ from margintree import (
     OutputCodeSVC,
 )
 from margintree.estimators.base import MachineClassifier
-from margintree.estimators.callbacks import ROWS_PER_NODE, FitProgress
+from margintree.estimators.callbacks import FitProgress
 
 # With the tasks of a fit on three classes.
 ESTIMATORS = [
@@ -96,50 +95,57 @@ def test_verbose_prints_a_line_per_task(estimator, tasks, capsys):
 
 
 @pytest.mark.parametrize(("estimator", "tasks"), ESTIMATORS, ids=str)
-def test_verbose_1_is_one_bar_on_standard_error(estimator, tasks, capsys):
+def test_verbose_1_is_a_bar_for_the_tasks_and_one_for_the_decider_on_standard_error(estimator, tasks, capsys):
     clone(estimator).set_params(verbose=1).fit(*load_iris(return_X_y=True))
     output, errors = capsys.readouterr()
     assert output == ""
-    # No terminal: one line, at the end.
-    name = re.escape(type(estimator).__name__)
-    assert re.fullmatch(rf"{name} +\S+ 100% \d:\d\d:\d\d fitted *", " ".join(errors.split())), errors
+    # No terminal: one line each, at the end.
+    name, tasks_done = type(estimator).__name__, f"{tasks[-1]} {len(tasks)}/{len(tasks)}"
+    expected = [rf"{name} \S+ 100% \d:\d\d:\d\d {tasks_done}"]
+    if after_all(estimator, tasks) != tasks:
+        expected = [
+            rf"{name}: nodes \S+ 100% \d:\d\d:\d\d {tasks_done}",
+            rf"{name}: decider \S+ 100% \d:\d\d:\d\d chosen decider: \w+",
+        ]
+    assert re.fullmatch(" ".join(expected), " ".join(errors.split())), errors
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize(
     ("kernel", "first"), [("linear", "cross-validation of the nodes"), ("rbf", "decider 1/2: pairs")]
 )
-def test_the_bar_goes_on_from_the_nodes_to_the_decider_and_never_back(monkeypatch, kernel, first, n_jobs):
-    shown = []
-    monkeypatch.setattr(FitProgress, "_move", lambda self, description, done: shown.append((description, done)))
+def test_the_bars_of_the_nodes_and_of_the_decider_fill_one_after_the_other(monkeypatch, kernel, first, n_jobs):
+    bars = []
+    monkeypatch.setattr(FitProgress, "_begin_bar", lambda self, name: bars.append((name, [], [])))
+    monkeypatch.setattr(
+        FitProgress, "_move_bar", lambda self, step, done: (bars[-1][1].append(step), bars[-1][2].append(done))
+    )
     MarginTreeClassifier(kernel, n_jobs=n_jobs, verbose=1, random_state=0).fit(*load_iris(return_X_y=True))
-    parts = [done for _, done in shown]
-    assert parts == sorted(parts)
-    # Of 150 rows on log2(3) levels and two nodes, the root leaves 100 rows on one level and a node.
-    assert [description for description, _ in shown[:2]] == ["node 1/2", "node 2/2"]
-    assert parts[:2] == pytest.approx([0.5 * (1 - (100 + ROWS_PER_NODE) / (150 * np.log2(3) + 2 * ROWS_PER_NODE)), 0.5])
-    assert [done for description, done in shown if description == "fitted"] == [1.0]
-    deciding = [description for description, done in shown if done > 0.5]
-    assert deciding[0] == first
-    assert any(description.startswith("decider 1/") for description in deciding)
-    assert shown[-2][0].startswith("chosen decider: ")
-    assert shown[-2][1] == pytest.approx(1.0)
+    (nodes_name, nodes, nodes_done), (decider_name, steps, steps_done) = bars
+    assert (nodes_name, decider_name) == ("MarginTreeClassifier: nodes", "MarginTreeClassifier: decider")
+    assert (nodes, nodes_done) == (["node 1/2", "node 2/2"], [0.5, 1.0])
+    assert steps_done == sorted(steps_done)
+    assert steps_done[0] > 0.0
+    assert steps_done[-1] == pytest.approx(1.0)
+    assert steps[0] == first
+    assert any(step.startswith("decider 1/") for step in steps)
+    assert steps[-1].startswith("chosen decider: ")
 
 
 @pytest.mark.parametrize("decide", ["auto", "paths", "pairs", "rest"])
 @pytest.mark.parametrize("n_rows", [400, 1797])
 def test_all_steps_of_the_decider_are_counted(monkeypatch, decide, n_rows):
     shown = []
-    monkeypatch.setattr(FitProgress, "_move", lambda self, description, done: shown.append(done))
+    monkeypatch.setattr(FitProgress, "_move_bar", lambda self, step, done: shown.append(done))
     X, y = load_digits(return_X_y=True)
     MarginTreeClassifier(decide=decide, split="centroid", random_state=0).fit(X[:n_rows], y[:n_rows])
-    assert shown[-2:] == [pytest.approx(1.0), 1.0]
+    assert shown[-1] == pytest.approx(1.0)
     assert max(shown) <= 1.0
 
 
 def test_a_bar_of_an_interrupted_fit_is_taken_away(monkeypatch):
     def fail(self, description, done):
-        bars.append(self._bar)
+        bars.append(self._bars)
         raise InterruptedError
 
     bars = []

@@ -19,6 +19,7 @@ from margintree.prediction.ranker import path_candidates
 from margintree.solvers.kernel_function import KernelFunction
 from margintree.solvers.kernel_source import KernelSource
 from margintree.solvers.row_keys import row_keys
+from margintree.solvers.softmax_machines import SoftmaxTrainer
 from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet
 from margintree.training import decision, defaults
 from margintree.training.decision import choose, is_hopeless, validation_parts
@@ -39,7 +40,6 @@ from margintree.training.defaults import (
 from margintree.training.folds import deal
 from margintree.training.held_out import Rows
 from margintree.training.pair_machines import train_pairs
-from margintree.training.softmax_machines import SoftmaxTrainer
 from margintree.training.validation import Result, result_of, weights_of
 
 PAIRS, MORE_PAIRS = defaults.PAIRS

@@ -243,7 +243,8 @@ def solve(problem, coefficients, weights, tol, max_iter, seed, stop):
     dual value.
     """
     n, n_classes = coefficients.shape
-    lists, lengths = other_classes(problem[1], n_classes), np.full(n, n_classes - 1)
+    _, classes, _, _, _ = problem
+    lists, lengths = other_classes(classes, n_classes), np.full(n, n_classes - 1)
     loss, dual_part = np.zeros(n), np.zeros(n)
     active, n_active = np.arange(n), n
     state = np.array([np.uint64(seed) | np.uint64(1)])
@@ -276,7 +277,8 @@ def refine(problem, coefficients, weights, precision, max_iter, seed, stop):
     The gap is lost in rounding long before the weights are: they err by its square root.
     """
     n, n_classes = coefficients.shape
-    lists, lengths = other_classes(problem[1], n_classes), np.full(n, n_classes - 1)
+    _, classes, _, _, _ = problem
+    lists, lengths = other_classes(classes, n_classes), np.full(n, n_classes - 1)
     loss, dual_part = np.zeros(n), np.zeros(n)
     active = np.arange(n)
     state = np.array([np.uint64(seed) | np.uint64(1)])

@@ -1,11 +1,11 @@
-"""How every kernel is compiled: released GIL, cached on disk, no bounds checks.
+"""How functions are compiled: released GIL, cached on disk, no bounds checks.
 
 A plain ``@njit(cache=True)`` fails at import when numba finds no directory that it may write
-to (a read-only image, a locked-down service account). Kernels compile without a cache then: the
+to (a read-only image, a locked-down service account). Functions are compiled without a cache then: the
 first fit of each process takes longer, and nothing else changes.
 
 numba takes a cached function for current as long as its own file is unchanged, although functions of other
-files are compiled into it. Here the stamp of every function covers all kernels, so that a new version of the
+files are compiled into it. Here the stamp of every function covers all compiled code, so that a new version of the
 package never runs an old layout's code.
 """
 
@@ -24,7 +24,7 @@ from numba.extending import overload
 from margintree.worker_threads import give_up_if_abandoned
 
 # Sums may be reassociated, so that dot products use vector registers; infinities and NaN keep
-# their meaning, because a kernel may meet either.
+# their meaning, because compiled code may meet either.
 FAST_SUMS = {"reassoc", "contract", "nsz", "arcp"}
 
 OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FAST_SUMS, "error_model": "numpy", "no_cfunc_wrapper": True}
@@ -87,7 +87,7 @@ def inlined_by_type(choose: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a kernel on its first call, with an on-disk cache where one can be written."""
+    """Compile a function on its first call, with an on-disk cache where one can be written."""
     try:
         dispatcher = numba.njit(cache=True, **OPTIONS)(function)
     except RuntimeError as error:
@@ -96,11 +96,11 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         return numba.njit(**OPTIONS)(function)
     cache_file = getattr(dispatcher._cache, "_cache_file", None)
     if cache_file is not None:
-        cache_file._source_stamp = (cache_file._source_stamp, _stamp_of_all_kernels())
+        cache_file._source_stamp = (cache_file._source_stamp, _stamp_of_all_code())
     return dispatcher
 
 
 @cache
-def _stamp_of_all_kernels() -> str:
+def _stamp_of_all_code() -> str:
     sources = sorted(Path(__file__).parent.glob("*.py"))
     return hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()

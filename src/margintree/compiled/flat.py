@@ -37,7 +37,7 @@ def add_feature(table, feature, value, totals, n_machines):
     """Add the weights of one feature, times the row's value of it."""
 
     def dense(table, feature, value, totals, n_machines):
-        weights = table[0]
+        (weights,) = table
         for m in range(n_machines):
             totals[m] += value * weights[feature, m]
 

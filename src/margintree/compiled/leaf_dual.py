@@ -131,28 +131,29 @@ def solve_leaf(
     ``members`` are the rows of the class that count for the mean, a part of ``row_index``. ``work`` has two rows of
     zeros, as long as a row is wide, and is left so.
     """
+    solution, mean = work[0], work[1]
     margins = 1.0 - signs * offsets
     intercept, n_iter, gap = solve_with_margins(
-        rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, work[0], tol, max_iter, seed, stop
+        rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, solution, tol, max_iter, seed, stop
     )
     if mean_weight != 0.0:
         squared_norm = 0.0
         for i in members:
-            row_add(rows, i, weights[i], work[1])
+            row_add(rows, i, weights[i], mean)
         for i in members:
-            squared_norm += weights[i] * row_dot(rows, i, work[1])
+            squared_norm += weights[i] * row_dot(rows, i, mean)
         for i in members:
-            row_clear(rows, i, work[1])
+            row_clear(rows, i, mean)
         if squared_norm > 0.0:
             for i in members:
-                row_add(rows, i, weights[i] * mean_weight / np.sqrt(squared_norm), work[0])
+                row_add(rows, i, weights[i] * mean_weight / np.sqrt(squared_norm), solution)
     # Each column is taken once, so there are at most as many as stored values and as columns.
     room = 0
     for i in row_index:
         first, last, _ = row_of(rows, i)
         room += np.int64(last - first)
-    room = min(room, work.shape[1])
+    room = min(room, solution.shape[0])
     columns, values = np.empty(room, dtype=np.int64), np.empty(room)
-    n_taken = _take_out(rows, row_index, work[0], columns, values, 0)
+    n_taken = _take_out(rows, row_index, solution, columns, values, 0)
     order = np.argsort(columns[:n_taken])
     return columns[order], values[order], intercept, n_iter, gap

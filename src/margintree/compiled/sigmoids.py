@@ -8,11 +8,11 @@ sides of weight n, so that perfectly separated sides do not make the curve a ste
 
 import numpy as np
 
+from margintree.compiled import MAX_HALVINGS
 from margintree.compiled.compile import compiled
 from margintree.compiled.walk import log_probability
 
 MAX_STEPS = 100
-MAX_HALVINGS = 30
 RIDGE = 1e-300
 
 

@@ -16,14 +16,15 @@ The cost of a row depends on its own values only, however many weights the machi
 A table of ``VALUE_TABLE`` entries, ``(start, support, coefficients)``, has kernel machines over rows that hold their
 kernel values: machine m has the coefficients ``start[m]:start[m + 1]``, each with the column of its support vector.
 
-A table of ``KERNEL_TABLE`` entries, ``(start, support, coefficients, vectors, is_gaussian, gamma, degree,
-coef0, constant)``, has kernel machines instead: ``hits`` then holds the kernel values that are known
-already, NaN for the others, so that each kernel value on the path of a row is computed once.
+A table of the entries of ``KernelTable`` has kernel machines instead: ``hits`` then holds the kernel values that are
+known already, NaN for the others, so that each kernel value on the path of a row is computed once.
 
 The filter is asked for all columns of a row first, without a branch, so that the memory it lies in is
 fetched for many columns at a time; ``hits`` holds those that pass. Every loop is bounded by the cells of
 the machine, whatever they hold.
 """
+
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -37,11 +38,24 @@ LOW = np.uint64(0xFFFFFFFF)
 ONE, TWO, FIVE, HALF = np.uint64(1), np.uint64(2), np.uint64(5), np.uint64(32)
 LAST_BITS = np.uint64(31)
 VALUE_TABLE = 3
-KERNEL_TABLE = 9
 # Weights in a word of the filter from which on they are sorted as a whole, and places that are looked at one by one.
 CROWDED, STEPS = 64, np.uint64(8)
 # Sixteen for each power of two down to 2^-64, below which squares of weights count for nothing.
 N_SIZES = 1024
+
+
+class KernelTable(NamedTuple):
+    """Compiled code is called with a plain tuple of these."""
+
+    start: Any
+    support: Any
+    coefficients: Any
+    vectors: Any
+    is_gaussian: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    constant: Any
 
 
 @intrinsic
@@ -183,7 +197,8 @@ def room_for_hits(rows, table, first, last):
     """Return the workspace of ``table_dot`` for rows ``first:last``; for a kernel table it serves one row."""
 
     def sparse(rows, table, first, last):
-        indptr, longest = rows[0], np.uint64(0)
+        indptr, _, _ = rows
+        longest = np.uint64(0)
         for i in range(first, last):
             longest = max(longest, indptr[i + 1] - indptr[i])
         # One place more: a column that does not pass is written and overwritten.
@@ -193,9 +208,9 @@ def room_for_hits(rows, table, first, last):
         return np.empty(0, dtype=np.uint64)
 
     def kernel(rows, table, first, last):
-        return np.full(table[3].shape[0], np.nan)
+        return np.full(KernelTable(*table).vectors.shape[0], np.nan)
 
-    if len(table) == KERNEL_TABLE:
+    if len(table) == len(KernelTable._fields):
         return kernel
     return sparse if layout_of(rows) == "sparse" else dense
 
@@ -244,7 +259,8 @@ def table_dot(rows, i, table, m, hits):
         return total
 
     def dense(rows, i, table, m, hits):
-        row = rows[0][i]
+        (row_values,) = rows
+        row = row_values[i]
         start, n_weights, keys, values = table
         first, stop = start[m], start[m + 1]
         total = 0.0
@@ -260,7 +276,8 @@ def table_dot(rows, i, table, m, hits):
 
     def values_of_kernel(rows, i, table, m, hits):
         start, support, coefficients = table
-        row = rows[0][i]
+        (row_values,) = rows
+        row = row_values[i]
         total = 0.0
         for p in range(start[m], start[m + 1]):
             total += coefficients[p] * row[support[p]]
@@ -268,7 +285,8 @@ def table_dot(rows, i, table, m, hits):
 
     def kernel(rows, i, table, m, hits):
         start, support, coefficients, vectors, is_gaussian, gamma, degree, coef0, constant = table
-        row = rows[0][i]
+        (row_values,) = rows
+        row = row_values[i]
         total = 0.0
         for p in range(start[m], start[m + 1]):
             vector = support[p]
@@ -277,7 +295,7 @@ def table_dot(rows, i, table, m, hits):
             total += coefficients[p] * hits[vector]
         return total
 
-    if len(table) == KERNEL_TABLE:
+    if len(table) == len(KernelTable._fields):
         return kernel
     if len(table) == VALUE_TABLE:
         return values_of_kernel

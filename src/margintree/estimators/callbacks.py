@@ -9,9 +9,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from margintree.solvers.solution import DualSolution
 from margintree.structures.grow import NodeRecord
 from margintree.training.machines import Machine
@@ -27,11 +24,6 @@ except ImportError:  # scikit-learn before 1.9
         """Return the method unchanged."""
         return method
 
-
-# With many classes the choice of a decider takes about as long as the tree.
-SHARE_OF_TASKS = 0.5
-# On wordnet_hypernyms a node takes 1.5 ms, and 2.1 microseconds for each of its rows.
-ROWS_PER_NODE = 700
 
 __all__ = ["CallbackSupportMixin", "FitProgress", "reporting", "with_callbacks"]
 
@@ -61,35 +53,31 @@ def reporting(fit: Callable[..., Any]) -> Callable[..., Any]:
 class FitProgress:
     """Reports each finished node, machine or other task of a fit to callbacks and, if verbose, to the terminal.
 
-    ``verbose=1`` shows one progress bar over the tasks and, unless they are the whole fit, the steps after them;
-    ``verbose=2`` prints a line for each. Threads may report at the same time; those of a cancelled fit are ignored.
+    ``verbose=1`` shows a progress bar for the tasks and, with ``has_decider``, another one for the steps that choose a
+    decider; ``verbose=2`` prints a line for each. Threads may report at the same time; those of a cancelled fit are
+    ignored.
     """
 
-    def __init__(self, estimator: Any, n_tasks: int, X: Any, y: Any, *, is_all: bool = True) -> None:
+    def __init__(self, estimator: Any, n_tasks: int, X: Any, y: Any, *, has_decider: bool = False) -> None:
         self._estimator = estimator
         self._n_tasks, self._n_done = n_tasks, 0
-        self._share_of_nodes = 0.0
-        self._share = 1.0 if is_all else SHARE_OF_TASKS
+        self._has_decider = has_decider
         self._began = time.perf_counter()
         self._reporting, self._is_closed = threading.Lock(), False
         self._context = None
         if hasattr(estimator, "_init_callback_context"):
-            self._context = estimator._init_callback_context(max_subtasks=n_tasks + (not is_all))
+            self._context = estimator._init_callback_context(max_subtasks=n_tasks + has_decider)
             self._context.call_on_fit_task_begin(estimator=estimator, X=X, y=y)
-        self._bar = None if int(estimator.verbose) != 1 else _bar(type(estimator).__name__)
+        self._bars = _bars() if int(estimator.verbose) == 1 else None
+        self._begin_bar(f"{type(estimator).__name__}: nodes" if has_decider else type(estimator).__name__)
 
-    def node_done(self, record: NodeRecord, n_done: int, *, n_rows_of: npt.NDArray[np.int64]) -> None:
-        """Report a node and the machine that divides its classes; ``n_rows_of`` has the number of rows per class."""
-        sides = np.array(record.classes_left), np.array(record.classes_right)
-        left, right = (_work_below(n_rows_of[classes]) for classes in sides)
-        n_left, n_right = len(sides[0]), len(sides[1])
-        here = _work_below(n_rows_of[np.concatenate(sides)])
-        self._share_of_nodes += (here - left - right) / _work_below(n_rows_of)
+    def node_done(self, record: NodeRecord, n_done: int) -> None:
+        """Report a node and the machine that divides its classes."""
+        n_left, n_right = len(record.classes_left), len(record.classes_right)
         self.task_done(
             "node",
             f"{n_left + n_right} classes -> {n_left} + {n_right}, {record.n_rows} rows, "
             f"objective {record.objective:.4g}, {record.seconds:.3f} s",
-            done=self._share_of_nodes,
         )
 
     def machine_done(self, machine: Machine | DualSolution, name: str = "machine") -> None:
@@ -100,8 +88,8 @@ class FitProgress:
             f"{time.perf_counter() - self._began:.3f} s since the start",
         )
 
-    def task_done(self, name: str, description: str, *, done: float | None = None) -> None:
-        """Report one of the tasks; ``done`` is the fraction of their work that is done, if they differ in size."""
+    def task_done(self, name: str, description: str) -> None:
+        """Report one of the tasks."""
         with self._reporting:
             if self._is_closed:
                 return
@@ -111,8 +99,9 @@ class FitProgress:
             self._call_back(name)
             if self._estimator.verbose > 1:
                 print(f"[margintree] {name} {self._n_done}/{self._n_tasks}: {description}", flush=True)
-            done = self._n_done / self._n_tasks if done is None else min(done, 1.0)
-            self._move(f"{name} {self._n_done}/{self._n_tasks}", self._share * done)
+            self._move_bar(f"{name} {self._n_done}/{self._n_tasks}", self._n_done / self._n_tasks)
+            if self._has_decider and self._n_done == self._n_tasks:
+                self._begin_bar(f"{type(self._estimator).__name__}: decider")
             self._is_closed = False
 
     def steps_done(self, name: str) -> None:
@@ -134,43 +123,36 @@ class FitProgress:
                 return
             if self._estimator.verbose > 1:
                 print(f"[margintree] {description}", flush=True)
-            self._move(description, self._share + (1.0 - self._share) * done)
+            self._move_bar(description, done)
 
-    def _move(self, description: str, done: float) -> None:
-        if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], completed=done, step=description)
+    def _begin_bar(self, name: str) -> None:
+        if self._bars is not None:
+            self._bars.add_task(name, total=1.0, step="")
+
+    def _move_bar(self, step: str, done: float) -> None:
+        if self._bars is not None:
+            self._bars.update(self._bars.task_ids[-1], completed=done, step=step)
 
     def finish(self) -> None:
         """Report the end of the fit."""
         if self._context is not None:
             self._context.call_on_fit_task_end(estimator=self._estimator, reconstruction_attributes=dict)
-        self._move("fitted", 1.0)
 
     def close(self) -> None:
         """Stop reporting."""
         with self._reporting:
             self._is_closed = True
-            if self._bar is not None:
-                self._bar.stop()
+            if self._bars is not None:
+                self._bars.stop()
 
 
-def _work_below(n_rows_of: npt.NDArray[np.int64]) -> float:
-    """Return what growing a subtree over classes with so many rows costs, in rows that a node sees.
-
-    A subtree of k classes has k - 1 nodes, and about log2(k) levels that each see all of its rows.
-    """
-    n_classes = len(n_rows_of)
-    return float(n_rows_of.sum() * np.log2(n_classes) + ROWS_PER_NODE * (n_classes - 1))
-
-
-def _bar(name: str) -> Any:
-    """Start a progress bar on standard error; if that is not a terminal, print one line at the end."""
+def _bars() -> Any:
+    """Show progress bars on standard error; if that is not a terminal, print one line each at the end."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     # A console of its own: one that shows something else already, such as a bar over several fits, refuses a second.
-    bar = Progress(*columns, TextColumn("{task.fields[step]}"), console=Console(stderr=True))
-    bar.add_task(name, total=1.0, step="")
-    bar.start()
-    return bar
+    bars = Progress(*columns, TextColumn("{task.fields[step]}"), console=Console(stderr=True))
+    bars.start()
+    return bars

@@ -124,7 +124,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         Controls the randomness of the splits "random" and "centroid", and of ``n_trees`` above 1. Nothing else is
         random.
     verbose : int, default=0
-        1 shows a progress bar over the whole fit; 2 prints a line per node and per step of the choice of the decider.
+        1 shows a progress bar for the nodes and one for the choice of the decider; 2 prints a line per node and step.
 
     Attributes
     ----------
@@ -234,7 +234,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         split = self._split_object()
         if self.tree is not None:
             split = GivenTreeSplit(class_tree_of(self.tree, data.classes))
-        self._progress = FitProgress(self, len(data.classes) - 1, X, y, is_all=self.calibration_folds == 0)
+        self._progress = FitProgress(self, len(data.classes) - 1, X, y, has_decider=self.calibration_folds != 0)
         seed = self._seed()
         # On several threads products round in another way; a model must not depend on how many there are.
         with _blas().limit(limits=1):
@@ -242,8 +242,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             if isinstance(training_set, KernelTrainingSet):
                 training_set.leaves_one_out = self.calibration_folds == "auto"
             keep = partial(as_kept, training_set=training_set, prune=self.prune)
-            on_node = partial(self._progress.node_done, n_rows_of=np.diff(training_set.class_start))
-            grown = self._grow(training_set, split, seed, data, on_node=on_node, keep=keep)
+            grown = self._grow(training_set, split, seed, data, on_node=self._progress.node_done, keep=keep)
             trainer = Trainer(training_set, self.tol, self.max_iter, SOLVER_SEED)
             regrow = (lambda rows: self._grow(rows, split, seed, data).tree) if self.n_trees == 1 else None
             self._store([grown, *self._more_trees(trainer, data, seed)], trainer, data, regrow)

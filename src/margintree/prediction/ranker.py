@@ -71,16 +71,20 @@ class Ranker:
         classes, scores = np.empty((n_rows, k), dtype=np.int64), np.empty((n_rows, k))
         counts = np.empty(n_rows, dtype=np.int64)
         for first, last, rows, forest in self.tree.blocks(X):
-            part, decider = slice(first, last), self.decider.arrays(forest)
-            in_chunks(
-                lambda low, high, rows=rows, forest=forest, decider=decider, part=part: compiled.ranking.top(  # type: ignore[misc]
-                    *(rows, low, high, forest, decider, self.width, self.gap, self.n_classes, self.size),
-                    *(classes[part], scores[part], counts[part]),
-                ),
-                last - first,
-                n_threads,
-            )
+            self._fill_top(rows, forest, n_threads, classes[first:last], scores[first:last], counts[first:last])
         return classes, scores, counts
+
+    def _fill_top(
+        self, rows: Any, forest: tuple[Any, ...], n_threads: int, classes: Labels, scores: Array, counts: Labels
+    ) -> None:
+        decider, width, gap, size = self.decider.arrays(forest), self.width, self.gap, self.size
+        in_chunks(
+            lambda first, last: compiled.ranking.top(
+                rows, first, last, forest, decider, width, gap, self.n_classes, size, classes, scores, counts
+            ),
+            len(classes),
+            n_threads,
+        )
 
     def probabilities(self, X: Any, n_threads: int = 1) -> Array:
         """Return the probability of every class; rows sum to 1."""

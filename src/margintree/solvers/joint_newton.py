@@ -19,7 +19,6 @@ import numpy.typing as npt
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from margintree import compiled
-from margintree.solvers.newton import MAX_HALVINGS
 from margintree.solvers.solution import Array
 
 # Strong enough at first for some ten Newton steps a round; below the last share rounding outweighs the gain.
@@ -114,7 +113,7 @@ def _step(rows: TreeRows, point: Point, share: float, centre: Array) -> tuple[Po
     step = -cho_solve(factor, point.gradient.reshape(-1), check_finite=False).reshape(point.weights.shape)
     moved = rows.features @ step.T
     length, slope = 1.0, float(np.vdot(point.gradient, step))
-    for _ in range(MAX_HALVINGS):
+    for _ in range(compiled.MAX_HALVINGS):
         trial = Point.at(rows, point.weights + length * step, point.decision + length * moved, share, centre)
         if trial.smooth_value <= point.smooth_value + 1e-4 * length * slope:
             return trial, -slope <= ROUND_TOL * point.primal

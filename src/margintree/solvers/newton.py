@@ -13,11 +13,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.lapack import dposv
 
+from margintree.compiled import MAX_HALVINGS
 from margintree.solvers.solution import Array
 from margintree.worker_threads import give_up_if_abandoned
-
-# Halvings of the Newton step before it is given up as lost in rounding.
-MAX_HALVINGS = 30
 
 
 class Start(NamedTuple):

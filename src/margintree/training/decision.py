@@ -21,6 +21,7 @@ from margintree.prediction.linear_tree import Sigmoids
 from margintree.prediction.weight_table import WeightTable
 from margintree.solvers.classifier import KernelClassifier, NodeClassifier
 from margintree.solvers.row_keys import row_keys
+from margintree.solvers.softmax_machines import RowLists, SoftmaxTrainer
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import KernelTrainingSet, LinearTrainingSet, TrainingSet
 from margintree.training import defaults
@@ -30,7 +31,6 @@ from margintree.training.held_out import Grown, HeldOut, Mask, Rows, hold_out, l
 from margintree.training.machines import Trainer, all_pairs
 from margintree.training.pair_machines import joined, pairs_that_meet, selected, train_pairs
 from margintree.training.rest_machines import Lists, ListTrainer, train_against_all
-from margintree.training.softmax_machines import RowLists, SoftmaxTrainer
 from margintree.training.validation import Asked, Result, result_of, weighed_decider
 
 Index = npt.NDArray[np.int64]

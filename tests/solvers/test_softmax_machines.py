@@ -14,8 +14,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from margintree import compiled
 from margintree.solvers import training_set as sets
 from margintree.solvers.class_metric import ClassMetric
+from margintree.solvers.softmax_machines import RowLists, SoftmaxTrainer
 from margintree.solvers.training_set import LinearTrainingSet
-from margintree.training.softmax_machines import RowLists, SoftmaxTrainer
 
 DTYPES = pytest.mark.parametrize("dtype", [np.float32, np.float64])
 
