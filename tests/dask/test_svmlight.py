@@ -55,6 +55,20 @@ def test_fit_with_bounded_memory(path, tmp_path, same_model):
     assert run("predict", tmp_path / "pieces", path).exit_code == 0
 
 
+@pytest.mark.filterwarnings("error:Port .* is already in use")
+def test_processes_of_bounded_memory_serve_no_pages_and_listen_to_this_machine_only():
+    import psutil
+
+    with out_of_core.bounded("1GB", 2) as memory:
+        nodes = [memory._client.scheduler_info()["address"], *memory._client.scheduler_info()["workers"]]
+        assert memory._client.run_on_scheduler(lambda dask_scheduler: dict(dask_scheduler.services)) == {}
+        assert set(map(str, memory._client.run(lambda dask_worker: dict(dask_worker.services)).values())) == {"{}"}
+        assert all(address.startswith("tcp://127.0.0.1:") for address in nodes)
+        processes = [psutil.Process(), *psutil.Process().children(recursive=True)]
+        connections = [one for process in processes for one in process.net_connections("tcp")]
+        assert {one.laddr.ip for one in connections if one.status == psutil.CONN_LISTEN} == {"127.0.0.1"}
+
+
 def test_fit_a_parquet_file_with_bounded_memory(dense_rows, tmp_path):
     X, y = dense_rows
     frame = pd.DataFrame(X, columns=[f"x{i}" for i in range(X.shape[1])]).assign(kind=[f"class {k}" for k in y])

@@ -132,3 +132,11 @@ def test_a_report_of_nothing_says_so_instead_of_failing(tmp_path):
     assert "No results yet." in report.page()
     assert report.claims == []
     assert list(all_figures(Summary(Results([])))) == []
+
+
+def test_the_facts_of_a_run_stand_escaped():
+    name = "<script>alert(1)</script>"
+    run = {"kind": "run", "run": name, "date": name, "machine": name, "versions": {name: name}}
+    page = Report(Results([run])).page()
+    assert page.count("&lt;script&gt;") == 5
+    assert "<script" not in page

@@ -393,6 +393,14 @@ def test_collapsed_subtrees_are_one_row_and_one_column_of_the_confusion_matrix(p
     assert {int(line[2].split()[0]) for line in page.execute_script(HOVER)} == set(expected.ravel().tolist())
 
 
+def test_the_legend_of_the_confusion_matrix_is_one_line_on_a_phone(browser, digits_page):
+    opened(browser, digits_page, "phone")
+    click(browser, "#show-matrix")
+    tops = "return [...document.querySelectorAll('#legend .swatch')].map(one => one.getBoundingClientRect().top)"
+    first, second = browser.execute_script(tops)
+    assert first == second
+
+
 def test_two_fingers_zoom_and_one_moves_on_a_phone(browser, digits_page):
     opened(browser, digits_page, "phone")
     box = browser.execute_script(

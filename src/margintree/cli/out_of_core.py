@@ -30,7 +30,9 @@ def bounded(memory: str, n_jobs: int | None) -> Iterator["BoundedMemory"]:
     """Start processes that share the given amount of memory."""
     try:
         from dask.utils import parse_bytes
-        from distributed import Client, LocalCluster
+        from distributed import Client
+
+        from margintree.dask.local_cluster import local_cluster
     except ImportError as error:
         raise RowFileError("--memory needs Dask: pip install 'margintree[dask]'.") from error
     try:
@@ -41,10 +43,9 @@ def bounded(memory: str, n_jobs: int | None) -> Iterator["BoundedMemory"]:
     # To Dask, 0 means without limit.
     if n_bytes < n_workers:
         raise typer.BadParameter(f"--memory must be a size such as 2GB or 500MB. Got {memory!r}.")
-    options = {"threads_per_worker": 1, "memory_limit": n_bytes // n_workers, "dashboard_address": None}
     with (
         TemporaryDirectory(prefix="margintree-") as directory,
-        LocalCluster(n_workers=n_workers, **options) as cluster,
+        local_cluster(n_workers, n_bytes // n_workers) as cluster,
         Client(cluster) as client,
     ):
         yield BoundedMemory(client, n_bytes // n_workers, Path(directory))

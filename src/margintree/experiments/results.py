@@ -182,17 +182,31 @@ def _whole_lines(path: Path) -> tuple[list[Row], int]:
             break
         try:
             row = json.loads(line)
-            kinds = {None: row["kind"], DONE: row["kind"], FAILED: "failed"}
-            fields = FIELDS.get(kinds[row.get("status")], JOB)
-            wrong = [name for name, kind in fields.items() if not _is_of(row[name], kind)]
-            wrong += ["tree"] if not isinstance(row.get("tree", ""), str) else []
-        except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-            raise ResultsError(f"Line {number} of {path} is not a result: {error!r}. Delete it or the file.") from error
-        if wrong:
-            raise ResultsError(f"Line {number} of {path} has an invalid {wrong[0]!r}. Delete it, or the file.")
+        except (ValueError, RecursionError) as error:
+            raise ResultsError(f"Line {number} of {path} is not JSON: {error}. Delete it, or the file.") from error
+        problem = _problem(row)
+        if problem:
+            raise ResultsError(f"Line {number} of {path} {problem}. Delete it, or the file.")
         rows.append(row)
         end += len(line)
     return rows, end
+
+
+def _problem(row: Any) -> str:
+    """Return what is wrong with the value of a line; an empty text if nothing is."""
+    if not isinstance(row, dict):
+        return "is not an object with fields"
+    kind, status = row.get("kind"), row.get("status")
+    if not isinstance(kind, str):
+        return "has no 'kind', which must be a text"
+    if status not in (None, DONE, FAILED):
+        return "has an invalid 'status'"
+    for name, type_ in FIELDS.get("failed" if status == FAILED else kind, JOB).items():
+        if name not in row:
+            return f"has no {name!r}"
+        if not _is_of(row[name], type_):
+            return f"has an invalid {name!r}"
+    return "" if isinstance(row.get("tree", ""), str) else "has an invalid 'tree'"
 
 
 def _is_of(value: Any, kind: Any) -> bool:
