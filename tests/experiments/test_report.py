@@ -127,6 +127,26 @@ def test_names_of_sets_in_a_results_file_lead_nowhere_and_stand_escaped(paper_re
     assert "<b>x" not in page
 
 
+@pytest.mark.parametrize(
+    "name", ["![x](figures/nowhere.svg)", "[x](http://example.org)", "*x*", "`x`", "a\n# b", "a\\"]
+)
+def test_marks_of_markdown_in_a_results_file_are_shown_as_they_are(paper_results, name):
+    rows = [
+        {**row, "set": name, "key": f"{row['key']}|{name}", "parameters": {**row["parameters"], name: 1.0}}
+        for row in paper_results.of_kind("split")
+        if row["set"] == "vowel"
+    ]
+    failed = {"kind": "split", "key": name, "status": "failed", "error": name}
+    page = Report(Results([*rows, failed])).page()
+    shown = " ".join(name.split())
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", page)
+    # The set in its tables, and the job that failed beside its error.
+    assert cells.count(shown) > 2
+    assert f"<figcaption>{shown}, " in page
+    assert "<img" not in page.replace('<img src="data:', "")
+    assert 'example.org"' not in page
+
+
 def test_a_report_of_nothing_says_so_instead_of_failing(tmp_path):
     report = Report(Results([]))
     assert "No results yet." in report.page()

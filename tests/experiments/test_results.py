@@ -26,9 +26,13 @@ WRONG = (
     {"accuracy": None},
     {"n_classes": 2**70},
     {"parameters": {"C": "<b>"}},
+    {"parameters": {"C": float("nan")}},
     {"parameters": []},
+    {"accuracy": float("inf")},
     {"key": ["a"]},
     {"tree": 1},
+    {"tree": "((0,1)"},
+    {"tree": "x"},
 )
 
 
@@ -45,6 +49,18 @@ def test_rows_come_back_with_the_facts_of_their_run(tmp_path, tiny):
     facts = results.runs[results.done["a"]["run"]]
     assert {"python", "margintree", "numpy", "numba"} <= set(facts["versions"])
     assert "cores" in facts["machine"]
+
+
+def test_only_a_line_feed_ends_a_line(tmp_path, tiny):
+    """Anything else would take the lines behind it for an incomplete end, which the next run removes."""
+    path = written(tmp_path / "results.jsonl", tiny, "a", "b")
+    lines = path.read_bytes().split(b"\n")
+    path.write_bytes(lines[0] + b"\n" + b"\r".join(lines[1:]))
+    before = path.read_bytes() + b"\n"
+    path.write_bytes(before)
+    with pytest.raises(ResultsError, match=r"Line 2 of .* is not JSON"), opened_results(path, tiny):
+        pass
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("n_bytes", [1, 20, 60])
@@ -132,6 +148,7 @@ def test_a_file_that_is_no_results_file_is_refused_and_left_alone(tmp_path, tiny
     [
         ("[1, 2]", "is not an object with fields"),
         pytest.param("[" * 100_000, "is not JSON: maximum recursion", id="nested deeply"),
+        ('{"kind": "\\ud800"}', "is not JSON: .*surrogates not allowed"),
         ("{}", "has no 'kind'"),
         ('{"kind": ["a"]}', "has no 'kind'"),
         ('{"kind": "other"}', "has no 'key'"),

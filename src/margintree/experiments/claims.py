@@ -15,7 +15,7 @@ from margintree.class_tree import ClassTree
 from margintree.experiments import paper
 from margintree.experiments.methods import METHODS, PAPER, USERS
 from margintree.experiments.ranks import ALPHA, compare
-from margintree.experiments.summary import MEASURES, Setting, Summary, setting_title
+from margintree.experiments.summary import MEASURES, Setting, Summary, escaped, setting_title
 from margintree.structures.random_tree import random_tree
 
 CONFIRMED, REFUTED, UNDECIDED = "confirmed", "refuted", "not decided by these data"
@@ -220,7 +220,7 @@ def _speed(summary: Summary, flat: str, least: float, measure: str) -> Finding |
     if not ratios:
         return None
     lowest, highest = min(map(min, ratios.values())), max(map(max, ratios.values()))
-    slow = "; ".join(setting_title(s) for s, found in ratios.items() if min(found) < least) or "nowhere"
+    slow = "; ".join(escaped(setting_title(s)) for s, found in ratios.items() if min(found) < least) or "nowhere"
     text = f"By {MEASURES[measure]}: {lowest:.2g} to {highest:.0f} times; below {least:g} with some tree: {slow}."
     return _finding(lowest >= least, lowest * NOISE[measure] < least, text)
 
@@ -235,7 +235,7 @@ def _spread(summary: Summary, measure: str, msm: str) -> Finding | None:
     found = {s: [c[m] for m in (msm, *TREES[1:]) if m in c] for s, c in _costs(summary, measure).items()}
     if not found:
         return None
-    spread, where = max((max(costs) / min(costs), setting_title(s)) for s, costs in found.items())
+    spread, where = max((max(costs) / min(costs), escaped(setting_title(s))) for s, costs in found.items())
     text = f"By {MEASURES[measure]}, with {msm}: up to {spread:.2f} times ({where})."
     return _finding(spread <= 2.0, spread > 2.0 * NOISE[measure], text)
 

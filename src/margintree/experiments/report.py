@@ -13,7 +13,7 @@ from margintree.experiments.claims import all_claims, answer
 from margintree.experiments.figures import Figure, all_figures
 from margintree.experiments.paper import SETTINGS
 from margintree.experiments.results import Results
-from margintree.experiments.summary import Summary
+from margintree.experiments.summary import Summary, escaped
 from margintree.experiments.tables import all_tables
 from margintree.storage import replacing
 
@@ -70,7 +70,7 @@ class Report:
             # The first two open the report; none is shown twice.
             figures = [figure for figure in left if figure.name.startswith(names)][: None if title else 2]
             left = [figure for figure in left if figure not in figures]
-            shown = "\n".join(f"![{figure.title}](figures/{figure.name}.svg)" for figure in figures)
+            shown = "\n".join(f"![{escaped(figure.title)}](figures/{figure.name}.svg)" for figure in figures)
             parts = [introduction, self.answer, shown] if title == "" else [shown]
             parts += [table.to_markdown() for table in self.tables if table.name.startswith(names)]
             if title == "Setting by setting" and shown:

@@ -7,7 +7,9 @@ when the file is opened again, or at once if the disk is full.
 """
 
 import hashlib
+import io
 import json
+import math
 import os
 import platform
 import re
@@ -20,6 +22,7 @@ from pathlib import Path
 from typing import IO, Any
 from uuid import uuid4
 
+from margintree.class_tree import ClassTree
 from margintree.experiments.protocol import Protocol
 from margintree.storage import fcntl, lock, sync_directory
 
@@ -177,11 +180,14 @@ def _whole_lines(path: Path) -> tuple[list[Row], int]:
     rows: list[Row] = []
     end = 0
     content = path.read_bytes() if path.exists() else b""
-    for number, line in enumerate(content.splitlines(keepends=True), start=1):
+    # Iterated, a stream ends lines at line feeds only.
+    for number, line in enumerate(io.BytesIO(content), start=1):
         if not line.endswith(b"\n"):
             break
         try:
             row = json.loads(line)
+            # Halves of characters, which JSON can name, cannot be written to a page.
+            json.dumps(row, ensure_ascii=False).encode()
         except (ValueError, RecursionError) as error:
             raise ResultsError(f"Line {number} of {path} is not JSON: {error}. Delete it, or the file.") from error
         problem = _problem(row)
@@ -206,13 +212,22 @@ def _problem(row: Any) -> str:
             return f"has no {name!r}"
         if not _is_of(row[name], type_):
             return f"has an invalid {name!r}"
-    return "" if isinstance(row.get("tree", ""), str) else "has an invalid 'tree'"
+    return "" if "tree" not in row or _is_tree(row["tree"]) else "has an invalid 'tree'"
+
+
+def _is_tree(text: Any) -> bool:
+    try:
+        return isinstance(text, str) and ClassTree.from_newick(text).n_classes > 1
+    except ValueError:
+        return False
 
 
 def _is_of(value: Any, kind: Any) -> bool:
     """Return whether a value of a row is of a type."""
     if kind is NUMBERS:
-        return isinstance(value, dict) and all(isinstance(number, float) for number in value.values())
+        return isinstance(value, dict) and all(_is_of(number, float) for number in value.values())
     if kind is TEXTS:
         return isinstance(value, list) and all(isinstance(text, str) for text in value)
-    return isinstance(value, kind) and (kind is not int or abs(value) < 2**31)
+    if not isinstance(value, kind):
+        return False
+    return math.isfinite(value) if kind is float else kind is not int or abs(value) < 2**31

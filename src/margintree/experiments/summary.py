@@ -1,5 +1,6 @@
 """Summary of a results file by method and setting: means over the splits, times, trees."""
 
+import re
 from collections.abc import Collection, Iterable, Iterator
 from statistics import fmean, stdev
 from typing import Any
@@ -107,6 +108,14 @@ def _setting(row: dict[str, Any]) -> Setting:
 def set_title(data_set: str) -> str:
     """Return a set's name as the paper writes it."""
     return DATA_SETS[data_set].title if data_set in DATA_SETS else data_set
+
+
+def escaped(text: str) -> str:
+    """Return text as Markdown that shows it in one line: names in a results file may be anything.
+
+    Underscores inside of words are no marks.
+    """
+    return re.sub(r"[\\`*\[\]|!]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", " ".join(text.split()))
 
 
 def setting_title(setting: Setting) -> str:

@@ -11,7 +11,7 @@ from margintree.datasets import DATA_SETS
 from margintree.experiments import paper
 from margintree.experiments.methods import METHODS, PAPER, USERS
 from margintree.experiments.ranks import RankTest, rank_test
-from margintree.experiments.summary import KERNEL_TITLES, MEASURES, CellSummary, Summary, set_title
+from margintree.experiments.summary import KERNEL_TITLES, MEASURES, CellSummary, Summary, escaped, set_title
 
 MISSING = "—"
 TITLES = {
@@ -48,7 +48,7 @@ class Entry:
     paper_text: str = ""
 
     def to_markdown(self) -> str:
-        text = self.text.replace("|", "\\|")
+        text = escaped(self.text)
         text = f"**{text}**" if self.is_best else text
         return f"{text} ({self.paper_text})" if self.paper_text else text
 
@@ -205,7 +205,7 @@ def _method_table(
 
 def _parameters(cell: CellSummary) -> str:
     short = {"C": "C", "gamma": "η", "balance": "β"}
-    return ", ".join(f"{short[k]} {v:g}" for k, v in cell.parameters.items())
+    return ", ".join(f"{short.get(k, k)} {v:g}" for k, v in cell.parameters.items())
 
 
 def _accuracy(cell: CellSummary | None) -> str:
