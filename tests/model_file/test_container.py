@@ -227,11 +227,15 @@ def assert_refused_or_harmless(small_file, raw):
     assert len(model.predict(np.zeros((2, model.n_features_in_)))) == 2
 
 
-def test_more_truth_values_than_models_have_are_refused_without_looking_at_them(tmp_path):
-    # A sparse file: four kilobytes on disk, 100 GiB by its length.
-    n_values = 100 * 2**30
+@pytest.mark.parametrize("n_arrays", [1, 4096])
+def test_more_truth_values_than_models_have_are_refused_without_looking_at_them(tmp_path, n_arrays):
+    # A sparse file: some kilobytes on disk, 100 GiB by its length.
+    n_values, n_each = 100 * 2**30, 100 * 2**30 // n_arrays
     path = tmp_path / "model.margintree"
-    header = {"__metadata__": {}, "a": {"dtype": "BOOL", "shape": [n_values], "data_offsets": [0, n_values]}}
+    header = {"__metadata__": {}} | {
+        f"{k}": {"dtype": "BOOL", "shape": [n_each], "data_offsets": [k * n_each, (k + 1) * n_each]}
+        for k in range(n_arrays)
+    }
     text = json.dumps(header).encode()
     text += b" " * (-(8 + len(text)) % 64)
     path.write_bytes(len(text).to_bytes(8, "little") + text)

@@ -38,6 +38,7 @@ LARGEST_HEADER, MOST_CONTAINERS = 2**23, 2**18
 # The data start at a multiple of this, the size of a cache line.
 ALIGNMENT = 64
 MOST_DIMENSIONS = 2
+# Every one is looked at, so this is of all arrays of a file together.
 MOST_TRUTH_VALUES = 2**25
 # Key of the header's checksum in the metadata.
 SEAL = "sha256"
@@ -125,6 +126,7 @@ def parse(buffer: Buffer) -> Contents:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise ModelFileError("its header has no metadata")
     places = {name: _place(name, entry, len(buffer)) for name, entry in header.items() if name != "__metadata__"}
+    _check_room_for_truth_values(places)
     arrays, end = {}, 0
     for name, (dtype, shape, begin) in sorted(places.items(), key=lambda item: item[1][2]):
         n_bytes = math.prod(shape) * dtype.itemsize
@@ -141,10 +143,15 @@ def parse(buffer: Buffer) -> Contents:
     return Contents(header, metadata, arrays)
 
 
+def _check_room_for_truth_values(places: Mapping[str, tuple[np.dtype[Any], tuple[int, ...], int]]) -> None:
+    """Check that there are no more Boolean values than in a model, which has them for each node or class."""
+    n_values = sum(math.prod(shape) for dtype, shape, _ in places.values() if dtype == np.bool_)
+    if n_values > MOST_TRUTH_VALUES:
+        raise ModelFileError(f"it has {n_values} Boolean values, more than any model")
+
+
 def _check_truth_values(name: str, array: AnyArray) -> None:
-    """Check that all bytes are 0 or 1, and that there are no more of them than nodes or classes in a model."""
-    if array.size > MOST_TRUTH_VALUES:
-        raise ModelFileError(f"array {name!r:.80} has {array.size} Boolean values, more than any model")
+    """Check that all bytes are 0 or 1."""
     if (array.view(np.uint8) > 1).any():
         raise ModelFileError(f"array {name!r:.80} has Boolean values other than 0 and 1")
 
