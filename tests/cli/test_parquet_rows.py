@@ -48,6 +48,7 @@ def test_numbers_of_classes_stay_whole_and_rows_for_a_model_may_lack_them(tmp_pa
         ({"kind": ["fox", "hen"], "a": [1.0, np.inf]}, "row 2, column 'a'"),
         ({"kind": ["fox", None], "a": [1.0, 2.0]}, "a row without a label"),
         ({"kind": ["fox", "hen"]}, "a single column, the labels"),
+        ({}, "has no columns"),
         ({"kind": pa.array([], pa.string()), "a": pa.array([], pa.float64())}, "contains no rows"),
         ({"a": [1.5, 2.5], "b": [1.0, 2.0]}, "which column holds the labels"),
         ({"kind": [["fox"], ["hen"]], "a": [1.0, 2.0]}, "column 'kind': expected numbers or text as labels, got list"),
@@ -64,6 +65,23 @@ def test_a_damaged_file_is_refused(tmp_path, damage):
     path.write_bytes(damage(path.read_bytes()))
     with pytest.raises(RowFileError, match="could not be read as parquet"):
         read_rows(path, RowFormat(label="kind"))
+
+
+def test_labels_that_a_damaged_dictionary_lacks_are_refused(tmp_path):
+    path = tmp_path / "rows.parquet"
+    pq.write_table(pa.table({"kind": ["fox", "hen", "owl"] * 20, "a": [1.0] * 60}), path, compression="none")
+    whole, column = path.read_bytes(), pq.read_metadata(path).row_group(0).column(0)
+    messages = []
+    for place in range(column.data_page_offset, column.dictionary_page_offset + column.total_compressed_size):
+        for bit in range(8):
+            damaged = bytearray(whole)
+            damaged[place] ^= 1 << bit
+            path.write_bytes(damaged)
+            try:
+                assert set(read_rows(path, RowFormat()).labels) <= {"fox", "hen", "owl"}
+            except RowFileError as error:
+                messages.append(str(error))
+    assert any("out of bounds" in message for message in messages)
 
 
 def test_a_file_that_unpacks_to_far_more_than_its_size_is_refused(tmp_path, monkeypatch):

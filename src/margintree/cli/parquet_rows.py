@@ -23,6 +23,8 @@ def read_parquet(stream: IO[bytes], path: Path, how: RowFormat, n_features: int 
         file, place = opened(pyarrow.BufferReader(content), path, how, n_features, len(content))
         names = file.schema_arrow.names
         table = file.read()
+        # A damaged file may have labels that its dictionary lacks.
+        table.validate(full=True)
     except (pyarrow.ArrowException, OSError) as error:
         raise ValueError(str(error)) from error
     features = [j for j in range(len(names)) if j != place]
@@ -64,6 +66,7 @@ def check_texts(file: Any, name: str, path: Path, n_bytes: int) -> None:
 
     n_characters = 0
     for batch in file.iter_batches(columns=[name]):
+        batch.validate(full=True)
         encoded = batch.column(0).dictionary_encode()
         lengths = pyarrow.compute.utf8_length(encoded.dictionary.cast(pyarrow.string()))
         n_characters += pyarrow.compute.sum(lengths.take(encoded.indices)).as_py() or 0

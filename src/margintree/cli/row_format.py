@@ -156,6 +156,8 @@ class RowFormat:
     def place_of_label(self, path: Path, first: Sequence[str], n_features: int | None) -> int | None:
         """Return the index of the label column, given the cells of the first line; None if the file has none."""
         name = self.label_name
+        if not first:
+            raise RowFileError(f"{path} has no columns.")
         if name is not None and name in first:
             if first.count(name) > 1:
                 raise RowFileError(f"{path} has {first.count(name)} columns named {name!r}. Rename all but one.")
