@@ -195,29 +195,28 @@ class _Row:
         if has_path:
             found, scores_found = path_candidates(ranker.tree, self.x, ranker.width, ranker.gap, ranker.size)
             classes, path_scores = found[found >= 0], scores_found[found >= 0]
-        order, probabilities, _ = ranker.top(self.x, len(classes))
-        scores = path_scores.copy()
+        probabilities, scores = ranker.probabilities(self.x)[0, classes], path_scores.copy()
         if len(classes) > 1:
             _, _, rows, forest = next(iter(self.model.blocks(self.x)))
             decided = np.ascontiguousarray(classes[None]), scores[None]
             compiled.ranking.decided(rows, decider.arrays(forest), *decided)
-        place = {k: j for j, k in enumerate(classes.tolist())}
+        order = np.lexsort([classes, -scores, -probabilities])
         finalists = [
             Finalist(
-                self.labels[k],
-                float(np.exp(path_scores[place[k]])) if has_path else None,
-                float(scores[place[k]]),
-                probability,
+                self.labels[classes[j]],
+                float(np.exp(path_scores[j])) if has_path else None,
+                float(scores[j]),
+                float(probabilities[j]),
             )
-            for k, probability in zip(order[0].tolist(), probabilities[0].tolist(), strict=True)
+            for j in order
         ]
         comparisons: list[Comparison] = []
         if len(classes) > 1 and decider.kind == "pairs":
             comparisons = self._by_pairs(classes, path_scores, scores)
         elif len(classes) > 1 and decider.kind == "rest":
-            first, second = order[0, :2].tolist()
+            first, second = classes[order[:2]].tolist()
             features = self.contributions(decider.table, [(first, 1.0), (second, -1.0)])
-            difference = float(scores[place[first]] - scores[place[second]])
+            difference = float(scores[order[0]] - scores[order[1]])
             comparisons = [Comparison(self.labels[first], self.labels[second], difference, "scores", features)]
         return finalists, comparisons
 

@@ -114,8 +114,7 @@ class Asked:
         label, count = np.empty(n_rows, dtype=np.int64), np.empty(n_rows)
         for held_out, model in self._parts:
             ranker = Ranker(model, decider, self.width, self.candidate.gap, self.candidate.n_finalists)
-            best, _, count[held_out] = ranker.top(rows.take(held_out), 1, n_threads)
-            label[held_out] = best[:, 0]
+            label[held_out], count[held_out] = ranker.winners(rows.take(held_out), n_threads)
         return (label == rows.classes)[self.validation], count[self.validation]
 
 
