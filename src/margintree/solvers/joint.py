@@ -65,20 +65,11 @@ def paths_to_classes(tree: ClassTree) -> Paths:
     >>> paths.start.tolist(), paths.node.tolist(), paths.sign.tolist()
     ([0, 2, 3, 5], [0, 1, 0, 0, 1], [-1.0, -1.0, 1.0, -1.0, 1.0])
     """
-    start = np.concatenate([[0], np.cumsum(tree.depth[tree.leaf_of_class])])
-    number = np.full(tree.n_nodes, -1)
-    number[tree.internal_nodes] = np.arange(len(tree.internal_nodes))
-    node, sign = np.empty(start[-1], dtype=np.int64), np.empty(start[-1])
-    below, classes = tree.leaf_of_class.astype(np.int64), np.arange(tree.n_classes)
-    while len(classes):
-        # All classes climb one level at a time, so the work is that of the longest path.
-        parent = tree.parent[below].astype(np.int64)
-        classes, below, parent = classes[parent >= 0], below[parent >= 0], parent[parent >= 0]
-        place = start[classes] + tree.depth[parent]
-        node[place] = number[parent]
-        sign[place] = np.where(tree.children_left[parent] == below, 1.0, -1.0)
-        below = parent
-    return Paths(start, node, sign)
+    start, above = tree.paths(tree.leaf_of_class)
+    lengths = np.diff(start)
+    node = above[np.repeat(start[:-1] + start[1:] - 1, lengths) - np.arange(len(above))]
+    sign = np.where(np.repeat(tree.leaf_of_class, lengths) < tree.children_right[node], 1.0, -1.0)
+    return Paths(start, np.searchsorted(tree.internal_nodes, node), sign)
 
 
 def train_jointly(

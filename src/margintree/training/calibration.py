@@ -51,21 +51,12 @@ def own_paths(
     """
     tree, root = trees[number], sum(tree.n_nodes for tree in trees[:number])
     leaves = tree.leaf_of_class[class_of_row].astype(np.int64)
-    start = np.concatenate([[0], np.cumsum(tree.depth[leaves], dtype=np.int64)])
-    node, sign = np.empty(start[-1], dtype=np.int32), np.empty(start[-1], dtype=np.int8)
+    start, node = tree.paths(leaves)
+    goes_left = np.repeat(tree.leaf_of_class[class_of_row], np.diff(start)) < tree.children_right[node]
     # NaN for rows that the sample of a node left out.
     value = np.full(start[-1], np.nan)
-    parent = tree.parent.astype(np.int64)
-    at, position = leaves.copy(), start[:-1].copy()
-    rows = np.flatnonzero(parent[at] >= 0)
-    while len(rows):
-        above = parent[at[rows]]
-        node[position[rows]] = above
-        sign[position[rows]] = np.where(tree.children_left[above] == at[rows], 1, -1)
-        at[rows] = above
-        position[rows] += 1
-        rows = rows[parent[above] >= 0]
     # Models have the nodes of one tree behind those of another.
+    parent = tree.parent.astype(np.int64)
     parent_there = np.concatenate([np.zeros(root, dtype=np.int64), np.where(parent >= 0, parent + root, -1)])
     for q, model in enumerate(models):
         if isinstance(model, LeftOutTree):
@@ -78,7 +69,7 @@ def own_paths(
                 part = held_out[first:last]
                 numbers = np.arange(last - first)
                 compiled.walk.path_values(block, numbers, leaves[part] + root, parent_there, forest, start[part], value)
-    return OwnPaths(start, node, sign, value)
+    return OwnPaths(start, node, np.where(goes_left, np.int8(1), np.int8(-1)), value)
 
 
 def fit_sigmoids(tree: ClassTree, paths: OwnPaths, weight: Array) -> Sigmoids:
