@@ -118,6 +118,23 @@ def path_candidates(tree: Forest, X: Any, width: int, gap: float, size: int) -> 
     return classes, scores
 
 
+def decided(tree: Forest, decider: Decider, X: Any, finalists: Labels, path_scores: Array) -> Array:
+    """Return the scores that the decider gives the finalists of each row, padded with -1."""
+    scores = path_scores.copy()
+    for first, last, rows, forest in tree.blocks(X):
+        compiled.ranking.decided(rows, decider.arrays(forest), finalists[first:last], scores[first:last])
+    return scores
+
+
+def machine_values(tree: Forest, decider: Decider, X: Any, row: Labels, machine: Labels) -> Array:
+    """Return the values of deciding machines for sorted rows of X."""
+    result = np.empty(len(row))
+    for first, last, rows, forest in tree.blocks(X):
+        part = slice(*np.searchsorted(row, [first, last]))
+        compiled.ranking.machine_values(rows, row[part] - first, machine[part], decider.arrays(forest), result[part])
+    return result
+
+
 def checked_k(k: int | None, n_classes: int) -> int:
     """Return k as an integer between 1 and the number of classes, or raise an error."""
     if k is None:

@@ -6,14 +6,13 @@ the machines' values, and the weight of the path score.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from margintree import compiled
 from margintree.prediction.decider import Decider
-from margintree.prediction.ranker import Ranker, path_candidates
+from margintree.prediction.ranker import Ranker, decided, machine_values, path_candidates
 from margintree.solvers.solution import Array
 from margintree.training.defaults import Candidate
 from margintree.training.held_out import HeldOut, Mask, TreeModel
@@ -91,17 +90,14 @@ class Asked:
             machine, sign = self.decider.machines_between(own[row], finalists[row, place])
             row, machine, sign = row[machine >= 0], machine[machine >= 0], sign[machine >= 0]
             X = self.held_out.rows.take(rows)
-            value = np.column_stack([sign * deciding_values(model, self.decider, X, row, machine), np.zeros(len(row))])
+            value = np.column_stack([sign * machine_values(model, self.decider, X, row, machine), np.zeros(len(row))])
             weight, is_own = self.held_out.counted[rows][row], np.tile([True, False], len(row))
             yield np.full(len(row), 2), value.ravel(), np.zeros(value.size), is_own, weight
 
     def groups_of_finalists(self, decider: Decider) -> Iterator[Groups]:
         """Yield the scores of the finalists by the decider and by their paths."""
         for rows, model, finalists, path in self._with_own_among_finalists():
-            X, scores = self.held_out.rows.take(rows), path.copy()
-            for first, last, block, forest in model.blocks(X):
-                part = slice(first, last)
-                compiled.ranking.decided(block, decider.arrays(forest), finalists[part], scores[part])
+            scores = decided(model, decider, self.held_out.rows.take(rows), finalists, path)
             listed = finalists >= 0
             is_own = (finalists == self.held_out.rows.classes[rows][:, None])[listed]
             weight = self.held_out.counted[rows]
@@ -156,12 +152,3 @@ def weights_of(groups: Sequence[Groups], is_free: tuple[bool, bool]) -> tuple[fl
         start, first, second, is_own, weights, usual, pull, np.array(is_free)
     )
     return max(float(slope), LEAST_SLOPE), float(path_weight)
-
-
-def deciding_values(model: TreeModel, decider: Decider, X: Any, row: Index, machine: Index) -> Array:
-    """Return the values of deciding machines for sorted rows of X."""
-    result = np.empty(len(row))
-    for first, last, rows, forest in model.blocks(X):
-        part = slice(*np.searchsorted(row, [first, last]))
-        compiled.ranking.machine_values(rows, row[part] - first, machine[part], decider.arrays(forest), result[part])
-    return result
