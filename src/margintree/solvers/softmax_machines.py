@@ -84,7 +84,7 @@ class SoftmaxTrainer:
     @classmethod
     def of(cls, training_set: LinearTrainingSet, lists: RowLists, importance: Array, order: Index) -> "SoftmaxTrainer":
         """Transform the rows of a training set to the metric of its classes."""
-        own = lists.classes[:, 0].astype(np.int64)
+        own, training_set = lists.classes[:, 0].astype(np.int64), training_set.as_dense()
         metric = ClassMetric.of(training_set, own, importance)
         counted = order[importance[order] > 0.0]
         cost, n_classes = 1.0 / training_set.ridge, training_set.n_classes

@@ -390,4 +390,4 @@ class Round:
             lists = RowLists.of_all(rows.classes, training_set.n_classes)
         else:
             lists = self._lists_of_all(partial(RowLists.of, rows.classes))
-        return SoftmaxTrainer.of(training_set.as_dense(), lists, self._importance, rows.order)
+        return SoftmaxTrainer.of(training_set, lists, self._importance, rows.order)
