@@ -8,6 +8,7 @@ with signs t_jv (+1 where the class of row j lies to the left of v) and ridge r_
 block descent are in ``margintree.compiled.joint``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -40,7 +41,8 @@ class JointSolution(DualSolution):
     min_v t_jv f_v(x_j) of each row: below zero where the walk misses the row's class.
     """
 
-    classifiers: list[LinearClassifier]
+    weights: Array
+    classifiers: Sequence[LinearClassifier] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,22 +98,10 @@ def train_jointly(
     work = n_columns**2 * int(np.sum(np.diff(paths.start)[rows.classes] ** 2))
     tol = POLISH_TOL if work <= POLISH_WORK else tol
     trained = _finish(rows, paths, descended, tol) if newton_pays else descended
-    classifiers = [training_set.linear_classifier(rows, w) for w in trained.weights]
-    norm = float(np.vdot(trained.weights, trained.weights))
-    return JointSolution(trained.alpha, trained.worst, trained.primal, trained.dual, norm, trained.n_iter, classifiers)
+    return replace(trained, classifiers=[training_set.linear_classifier(rows, w) for w in trained.weights])
 
 
-@dataclass(frozen=True, eq=False)
-class _Trained:
-    weights: Array
-    alpha: Array
-    worst: Array
-    primal: float
-    dual: float
-    n_iter: int
-
-
-def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter: int) -> _Trained:
+def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter: int) -> JointSolution:
     arrays = layout(rows.features)
     start = np.concatenate([[0], np.cumsum(np.diff(paths.start)[rows.classes])])
     alpha, worst = np.zeros(start[-1]), np.zeros(rows.n_rows)
@@ -134,12 +124,12 @@ def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter:
             rows.seed,
             stop,
         )
-    return _Trained(weights, alpha, worst, primal, dual, n_iter)
+    return JointSolution(alpha, worst, primal, dual, float(np.vdot(weights, weights)), n_iter, weights)
 
 
-def _finish(rows: LinearRows, paths: Paths, trained: _Trained, tol: float) -> _Trained:
+def _finish(rows: LinearRows, paths: Paths, trained: JointSolution, tol: float) -> JointSolution:
     """Reduce the gap to ``tol`` by Newton's method, or keep the earlier solution if that is no better."""
-    if trained.primal - trained.dual <= tol * trained.primal:
+    if trained.objective - trained.dual_objective <= tol * trained.objective:
         return trained
     n_classes, n_nodes = len(paths.start) - 1, len(trained.weights)
     class_signs = np.zeros((n_classes, n_nodes))
@@ -151,7 +141,7 @@ def _finish(rows: LinearRows, paths: Paths, trained: _Trained, tol: float) -> _T
     alpha[on_path] = trained.alpha
     steps, point = newton(tree_rows, trained.weights, alpha, tol, JOINT_NEWTON_ITERATIONS)
     n_iter = trained.n_iter + steps
-    if point.gap >= trained.primal - trained.dual:
+    if point.gap >= trained.objective - trained.dual_objective:
         return replace(trained, n_iter=n_iter)
-    worst = tree_rows.worst(point.decision)
-    return _Trained(point.weights, point.alpha[on_path], worst, point.primal, point.dual, n_iter)
+    worst, norm = tree_rows.worst(point.decision), float(np.vdot(point.weights, point.weights))
+    return JointSolution(point.alpha[on_path], worst, point.primal, point.dual, norm, n_iter, point.weights)
