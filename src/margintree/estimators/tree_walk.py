@@ -163,6 +163,6 @@ class TreeWalker(MachineClassifier):
         self.classes_ = data.classes
         self.tree_ = tree
         if function is None:
-            self._model = LinearTree.from_classifiers(tree, classifiers, data.X.shape[1])
+            self._model = LinearTree.of_trees([(tree, classifiers)], data.X.shape[1])
         else:
-            self._model = KernelTree.from_classifiers(tree, classifiers, function, data.X, data.original_row)
+            self._model = KernelTree.of_trees([(tree, classifiers)], function, data.X, data.original_row)
