@@ -148,13 +148,6 @@ class StreamTree:
         return tree, number
 
     def _reserve(self, n_labels: int) -> None:
-        nodes, n_nodes = self._nodes, 2 * n_labels - 1
-        self._nodes = GrowingTree(
-            lengthened(nodes.children_left, n_nodes, -1),
-            lengthened(nodes.children_right, n_nodes, -1),
-            lengthened(nodes.parent, n_nodes, -1),
-            lengthened(nodes.leaf_class, n_nodes, -1),
-            lengthened(nodes.n_leaves, n_nodes, 0),
-            lengthened(nodes.leaf_of_class, n_labels, -1),
-            nodes.n_nodes,
-        )
+        *of_nodes, leaf_of_class, n_nodes = self._nodes
+        longer = (lengthened(array, 2 * n_labels - 1, -1) for array in of_nodes)
+        self._nodes = GrowingTree._make([*longer, lengthened(leaf_of_class, n_labels, -1), n_nodes])
