@@ -138,16 +138,11 @@ def decide(
         if not is_hopeless(candidate, results):
             results[candidate] = result_of([one.asked(candidate) for one in rounds], n_threads)
         step_done(f"decider {number}/{len(tried)}: {candidate.decide}")
-    chosen, records = choose(results)
     # With many classes the machines of the candidates would be most of the memory of a fit.
     rounds.clear()
-    final = Round(trainer, everything, nobody, wanted, n_threads)
-    decider, machines = final.decider(chosen)
-    step_done(f"chosen decider: {chosen.decide}")
-    decider = weighed_decider(decider, results[chosen].slope, results[chosen].path_weight)
-    of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
-    numbered = [replace(machine, row_index=rows.original[machine.row_index]) for machine in of_kernel]
-    return Decision(everything.sigmoids, decider, numbered, chosen, records, final.open_gap)
+    decision = Round(trainer, everything, nobody, wanted, n_threads).decision(results)
+    step_done(f"chosen decider: {decision.chosen.decide}")
+    return decision
 
 
 def decide_by_leaving_one_out(
@@ -179,13 +174,10 @@ def decide_by_leaving_one_out(
         asked = Asked(everything, validation, candidate, wanted.width, deciding[kind][0], parts[kind])
         results[candidate] = result_of([asked] if validation.any() else [], n_threads)
         on_step(f"decider {number}/{len(tried)}: {kind}", number / (len(tried) + 1))
-    chosen, records = choose(results)
-    on_step(f"chosen decider: {chosen.decide}", 1.0)
     # Without the machines that only other candidates would ask.
-    decider, machines = final.decider(chosen)
-    decider = weighed_decider(decider, results[chosen].slope, results[chosen].path_weight)
-    of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
-    return Decision(everything.sigmoids, decider, of_kernel, chosen, records)
+    decision = final.decision(results)
+    on_step(f"chosen decider: {decision.chosen.decide}", 1.0)
+    return decision
 
 
 def is_choice(tried: list[Candidate]) -> bool:
@@ -303,6 +295,16 @@ class Round:
             facts = {"path_weight": path_weight}
         decider = self.held_out.rows.decider(candidate.decide, machines, **facts)
         return decider, machines if isinstance(machines, list) else []
+
+    def decision(self, results: dict[Candidate, Result]) -> Decision:
+        """Choose a candidate by the results, and train its decider."""
+        chosen, records = choose(results)
+        decider, machines = self.decider(chosen)
+        decider = weighed_decider(decider, results[chosen].slope, results[chosen].path_weight)
+        original = self.held_out.rows.original
+        of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
+        numbered = [replace(machine, row_index=original[machine.row_index]) for machine in of_kernel]
+        return Decision(self.held_out.sigmoids, decider, numbered, chosen, records, self.open_gap)
 
     def asked(self, candidate: Candidate) -> Asked:
         """Return the decider of a candidate with its validation rows."""
