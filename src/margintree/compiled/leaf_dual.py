@@ -81,10 +81,11 @@ def solve_with_margins(
 
 
 @by_type
-def _take_out(rows, row_index, work, columns, values, n_taken):
+def _take_out(rows, row_index, work, columns, values):
     """Move the entries of ``work`` that the given rows can have to ``columns`` and ``values``; return their number."""
 
-    def dense(rows, row_index, work, columns, values, n_taken):
+    def dense(rows, row_index, work, columns, values):
+        n_taken = 0
         for c in range(work.shape[0]):
             if work[c] != 0.0:
                 columns[n_taken], values[n_taken] = c, work[c]
@@ -92,8 +93,9 @@ def _take_out(rows, row_index, work, columns, values, n_taken):
                 n_taken += 1
         return n_taken
 
-    def sparse(rows, row_index, work, columns, values, n_taken):
+    def sparse(rows, row_index, work, columns, values):
         indptr, indices, _ = rows
+        n_taken = 0
         for i in row_index:
             for p in range(indptr[i], indptr[i + 1]):
                 c = indices[p]
@@ -124,7 +126,7 @@ def solve_leaf(
     seed,
     stop,
 ):
-    """Return columns, weights and intercept of one machine, with the epochs and the relative gap.
+    """Return columns, weights and intercept of one machine.
 
     The weights are the solution plus ``mean_weight`` times the direction of the class mean.
 
@@ -133,7 +135,7 @@ def solve_leaf(
     """
     solution, mean = work[0], work[1]
     margins = 1.0 - signs * offsets
-    intercept, n_iter, gap = solve_with_margins(
+    intercept, _, _ = solve_with_margins(
         rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, solution, tol, max_iter, seed, stop
     )
     if mean_weight != 0.0:
@@ -154,6 +156,6 @@ def solve_leaf(
         room += np.int64(last - first)
     room = min(room, solution.shape[0])
     columns, values = np.empty(room, dtype=np.int64), np.empty(room)
-    n_taken = _take_out(rows, row_index, solution, columns, values, 0)
+    n_taken = _take_out(rows, row_index, solution, columns, values)
     order = np.argsort(columns[:n_taken])
-    return columns[order], values[order], intercept, n_iter, gap
+    return columns[order], values[order], intercept

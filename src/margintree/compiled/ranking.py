@@ -326,11 +326,11 @@ def top(rows, first, last, forest, decider, width, gap, n_classes, n_finalists, 
 
 
 @compiled
-def paths_of(rows, first, last, forest, width, gap, n_classes, classes, scores):
-    """Fill rows ``first:last`` with the candidates and their path scores, without a decider."""
-    rows_, forest_ = pointers(rows), Forest(*pointers(forest))
-    work = workspace(rows_, first, last, forest_, width, n_classes, classes.shape[1])
-    for i in range(first, last):
+def paths_of(rows, forest, width, gap, n_classes, classes, scores):
+    """Fill the candidates of all rows and their path scores, without a decider."""
+    rows_, forest_, n_rows = pointers(rows), Forest(*pointers(forest)), classes.shape[0]
+    work = workspace(rows_, 0, n_rows, forest_, width, n_classes, classes.shape[1])
+    for i in range(n_rows):
         n_found, _ = candidates(rows_, i, forest_, width, gap, classes.shape[1], classes[i], scores[i], work)
         for j in range(n_found, classes.shape[1]):
             classes[i, j] = -1

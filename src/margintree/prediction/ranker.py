@@ -114,7 +114,7 @@ def path_candidates(tree: Forest, X: Any, width: int, gap: float, size: int) -> 
     for first, last, rows, forest in tree.blocks(X):
         n_classes = tree.trees[0].n_classes
         part = slice(first, last)
-        compiled.ranking.paths_of(rows, 0, last - first, forest, width, gap, n_classes, classes[part], scores[part])
+        compiled.ranking.paths_of(rows, forest, width, gap, n_classes, classes[part], scores[part])
     return classes, scores
 
 

@@ -257,19 +257,20 @@ class LinearTrainingSet(TrainingSet):
             return None
         rows = np.concatenate([left, right])
         with stoppable() as stop:
-            columns, weights, _ = compiled.machine.between(
-                self._arrays,
-                self.X.shape[1],
-                rows,
-                len(left),
-                self.ridge,
-                self.fit_intercept,
-                tol,
-                max_iter,
-                seed,
-                stop,
+            return self._kept(
+                *compiled.machine.between(
+                    self._arrays,
+                    self.X.shape[1],
+                    rows,
+                    len(left),
+                    self.ridge,
+                    self.fit_intercept,
+                    tol,
+                    max_iter,
+                    seed,
+                    stop,
+                )
             )
-        return self._kept(columns, weights)
 
     def part(self, row_index: Index, class_start: Index, share: Array | float = 1.0) -> "LinearTrainingSet":
         weight, cost = share * self.sample_weight[row_index], share / self.ridge[row_index]

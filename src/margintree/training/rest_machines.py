@@ -9,6 +9,7 @@ length). The offset is a blend of them, and the machine learns the rest.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -76,17 +77,12 @@ class Lists:
         return np.where((row >= self.class_start[k]) & (row < self.class_start[k + 1]), 1.0, -1.0)
 
 
-@dataclass(frozen=True)
-class Blend:
+class Blend(NamedTuple):
     """Offset of a pair: constant + mean_weight * projection + path_weight * path score."""
 
     constant: float = 0.0
     mean_weight: float = 0.0
     path_weight: float = 0.0
-
-    def times(self, factor: float) -> "Blend":
-        """Return the blend with all weights multiplied."""
-        return Blend(factor * self.constant, factor * self.mean_weight, factor * self.path_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +111,7 @@ class ListTrainer:
         projection, blend = np.zeros(len(self.lists.row)), Blend()
         if offset_scale > 0.0:
             projection = self._projections(training_set)
-            blend = self._fit_blend(projection).times(offset_scale)
+            blend = Blend(*(offset_scale * weight for weight in self._fit_blend(projection)))
         return self._in_tasks(self._linear_machine(training_set, blend, projection, cost_factor)), blend.path_weight
 
     def _in_tasks(self, machine_of: Callable[[int, Array], NodeClassifier]) -> list[NodeClassifier]:
@@ -162,14 +158,7 @@ class ListTrainer:
         lists, path_score = self.lists, self.lists.path_score
         while True:
             fitted = compiled.pairs.fit_blend(
-                lists.class_start,
-                lists.start,
-                lists.row,
-                projection,
-                path_score,
-                self.importance,
-                BLEND_PENALTY,
-                100,
+                lists.class_start, lists.start, lists.row, projection, path_score, self.importance, BLEND_PENALTY
             )
             blend = Blend(*fitted.tolist())
             # A fact that is zero everywhere gets the weight zero.
@@ -198,7 +187,7 @@ class ListTrainer:
             offset = blend.mean_weight * projection[part][taken] + blend.path_weight * lists.path_score[part][taken]
             offset += blend.constant
             with stoppable() as stop:
-                columns, weights, intercept, _, _ = compiled.leaf_dual.solve_leaf(
+                columns, weights, intercept = compiled.leaf_dual.solve_leaf(
                     rows,
                     row[sign > 0.0],
                     weight,
