@@ -117,7 +117,7 @@ class AllTogetherSVC(FlatClassifier):
         if training_set.n_classes == 2:
             weights, decision = np.diff(weights, axis=1), np.diff(decision, axis=1)
         record = float(solution.objective), float(solution.duality_gap), solution.n_iter
-        classifiers = [training_set.linear_classifier(rows, of_class) for of_class in weights.T]
+        classifiers = [training_set.linear_classifier(rows.columns, of_class) for of_class in weights.T]
         machines = [Machine(one, values, *record) for one, values in zip(classifiers, decision.T, strict=True)]
         self._store_machines(machines, None, data)
 

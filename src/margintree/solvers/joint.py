@@ -98,7 +98,7 @@ def train_jointly(
     work = n_columns**2 * int(np.sum(np.diff(paths.start)[rows.classes] ** 2))
     tol = POLISH_TOL if work <= POLISH_WORK else tol
     trained = _finish(rows, paths, descended, tol) if newton_pays else descended
-    return replace(trained, classifiers=[training_set.linear_classifier(rows, w) for w in trained.weights])
+    return replace(trained, classifiers=[training_set.linear_classifier(rows.columns, w) for w in trained.weights])
 
 
 def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter: int) -> JointSolution:

@@ -92,13 +92,7 @@ class KernelRows(NodeRows):
         return KernelRows(self.source, self.row_index[row], class_start, self.ridge[row], self.seed)
 
     def solve(
-        self,
-        labelling: Array,
-        *,
-        tol: float,
-        max_iter: int,
-        cutoff: float = np.inf,
-        start: SVMSolution | None = None,
+        self, labelling: Array, *, tol: float, max_iter: int, cutoff: float = np.inf, start: SVMSolution | None = None
     ) -> SVMSolution:
         alpha = self.starting_alpha(labelling, start)
         signed, n_iter, primal, dual = self._descend(np.outer(labelling, labelling), alpha, tol, max_iter, cutoff)

@@ -96,13 +96,7 @@ class LinearRows(NodeRows):
             )
 
     def solve(
-        self,
-        labelling: Array,
-        *,
-        tol: float,
-        max_iter: int,
-        cutoff: float = np.inf,
-        start: SVMSolution | None = None,
+        self, labelling: Array, *, tol: float, max_iter: int, cutoff: float = np.inf, start: SVMSolution | None = None
     ) -> SVMSolution:
         signs = labelling[self.classes]
         alpha = self.starting_alpha(labelling, start)

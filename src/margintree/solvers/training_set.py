@@ -257,7 +257,7 @@ class LinearTrainingSet(TrainingSet):
             return None
         rows = np.concatenate([left, right])
         with stoppable() as stop:
-            return self._kept(
+            return self.linear_classifier(
                 *compiled.machine.between(
                     self._arrays,
                     self.X.shape[1],
@@ -279,13 +279,10 @@ class LinearTrainingSet(TrainingSet):
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> LinearClassifier:
         assert isinstance(rows, LinearRows)
         assert solution.weights is not None
-        return self.linear_classifier(rows, solution.weights)
+        return self.linear_classifier(rows.columns, solution.weights)
 
-    def linear_classifier(self, rows: LinearRows, weights: Array) -> LinearClassifier:
-        """Return the classifier of a weight vector over the columns of ``rows``."""
-        return self._kept(rows.columns, weights)
-
-    def _kept(self, columns: Index, weights: Array) -> LinearClassifier:
+    def linear_classifier(self, columns: Index, weights: Array) -> LinearClassifier:
+        """Return the classifier of a weight vector over some columns and, if there is one, the constant feature."""
         kept = np.flatnonzero(weights[: len(columns)])
         intercept = float(weights[-1]) if self.fit_intercept else 0.0
         return LinearClassifier(columns[kept], weights[kept], intercept)
