@@ -7,7 +7,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import expit
 
-from margintree import compiled
+from margintree.prediction import ranker
 from margintree.prediction.probability_tree import ProbabilityTree
 
 # Pairs of a row and a node whose sparse rows are multiplied at once.
@@ -31,11 +31,7 @@ def path_values(estimator: Any, rows: Any, leaves: Index) -> tuple[Index, Index,
             products = rows[row[part]].multiply(weights[node[part]]).sum(axis=1)
             value[part] = products + model.intercepts[node[part]]
         return start, node, value
-    parent = tree.parent.astype(np.int64)
-    for first, last, block, forest in model.blocks(rows):
-        compiled.walk.path_values(
-            block, np.arange(last - first), leaves[first:last], parent, forest, start[first:last], value
-        )
+    ranker.path_values(model, rows, leaves, tree.parent.astype(np.int64), start, value)
     return start, node, value
 
 

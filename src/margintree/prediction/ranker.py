@@ -118,6 +118,16 @@ def path_candidates(tree: Forest, X: Any, width: int, gap: float, size: int) -> 
     return classes, scores
 
 
+def path_values(tree: Forest, X: Any, leaves: Labels, parent: Labels, start: Labels, values: Array) -> None:
+    """Fill ``values[start[j]:]`` with the decision values at the nodes above the leaf of row j, the deepest first.
+
+    ``parent`` has the parent of each node of the forest, -1 at the root.
+    """
+    for first, last, rows, forest in tree.blocks(X):
+        numbers = np.arange(last - first)
+        compiled.walk.path_values(rows, numbers, leaves[first:last], parent, forest, start[first:last], values)
+
+
 def decided(tree: Forest, decider: Decider, X: Any, finalists: Labels, path_scores: Array) -> Array:
     """Return the scores that the decider gives the finalists of each row, padded with -1."""
     scores = path_scores.copy()

@@ -11,6 +11,7 @@ from margintree.class_tree import ClassTree
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.left_out_tree import LeftOutTree
 from margintree.prediction.linear_tree import LinearTree, Sigmoids
+from margintree.prediction.ranker import path_values
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import TrainingSet, pieces
 
@@ -65,10 +66,8 @@ def own_paths(
                 value[start[rows] + tree.depth[leaves[rows]] - tree.depth[above] - 1] = values
             continue
         for held_out in pieces(np.flatnonzero(fold == q), training_set.X):
-            for first, last, block, forest in model.blocks(training_set.take(held_out)):
-                part = held_out[first:last]
-                numbers = np.arange(last - first)
-                compiled.walk.path_values(block, numbers, leaves[part] + root, parent_there, forest, start[part], value)
+            X = training_set.take(held_out)
+            path_values(model, X, leaves[held_out] + root, parent_there, start[held_out], value)
     return OwnPaths(start, node, np.where(goes_left, np.int8(1), np.int8(-1)), value)
 
 
