@@ -30,7 +30,7 @@ MulticlassLoss = Literal["crammer_singer", "weston_watkins"]
 # Newton's method on pairs of row and class costs about pairs x (features x classes)^2 per step; this much takes
 # some hundredths of a second.
 NEWTON_WORK = 2**26
-# Otherwise a problem with up to this many rows x features x classes is carried on by coordinate descent.
+# Otherwise a problem with up to this many rows x features x classes is refined by coordinate descent.
 REFINE_SIZE = 2**15
 # Multiplications that this may take: some tenths of a second at most.
 REFINE_WORK = 2**24

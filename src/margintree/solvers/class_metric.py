@@ -13,7 +13,7 @@ from margintree.solvers.training_set import LinearTrainingSet, Moments, pieces
 Index = npt.NDArray[np.int64]
 Single = npt.NDArray[np.float32]
 
-# Directions in which classes vary less than by this part of what the rows do are taken to vary so much.
+# Lower bound on the within-class variance of a direction, as a share of the variance of the rows.
 LEAST_VARIANCE = 1e-6
 
 
@@ -30,7 +30,7 @@ class ClassMetric:
     def of(cls, training_set: LinearTrainingSet, classes: Index, importance: Array) -> "ClassMetric":
         """Shrink the within-class covariance as Ledoit and Wolf (2004), without rows of importance 0.
 
-        The unit of a feature plays no part. Rows keep their length on average, so that C keeps its meaning.
+        The units of the features have no effect. Rows keep their length on average, so that C keeps its meaning.
         """
         X, n_classes, counted = training_set.X, training_set.n_classes, importance > 0.0
         weight = np.where(counted, training_set.sample_weight, 0.0)
@@ -51,7 +51,7 @@ class ClassMetric:
 
         covariance = (moments.scatter - (means * of_class[:, None]).T @ means) / total
         # Divided by the fourth root of its fourth moment, no feature dominates the estimate: neither one with large
-        # values nor one that is rarely other than zero.
+        # values nor one that is mostly zero.
         fourths = np.zeros(X.shape[1])
         for of_row, squared in squares():
             fourths += of_row @ np.square(squared)

@@ -114,7 +114,7 @@ class KernelRows(NodeRows):
                 return solution
             factor = self._factor(support)
             if factor is None:
-                # No kernel: the machine stays what coordinate descent made of it.
+                # The function is not a kernel: keep the solution of coordinate descent.
                 return solution
             b = np.zeros(self.n_rows)
             b[support] = dpotrs(factor, signs[support], lower=True)[0]
@@ -155,7 +155,7 @@ class KernelRows(NodeRows):
             inverse = self._inverse_diagonal(part)
             more = ridge / np.maximum(n - 1, 1)
             left = np.where(n == 1, b / inverse, (ridge + more) * b / (1.0 + more * inverse))
-            # A machine that is not solved to rounding has t_j - r_j b_j for its value only about.
+            # The decision value is t_j - r_j b_j only approximately, unless the machine is solved to rounding error.
             decision[part] += ridge * b - left
         return decision
 
@@ -163,7 +163,7 @@ class KernelRows(NodeRows):
         """Return the diagonal of the inverse of K + R over some rows: that of L^-T L^-1 with K + R = L L'."""
         factor = self._factor(rows)
         if factor is None:
-            # No kernel. As if all others were orthogonal to the row, which is the most that it can count.
+            # The function is not a kernel: use the value for a row that is orthogonal to all others, an upper bound.
             return np.asarray(1.0 / self._curvature[rows])
         self._factored = None
         inverse = dtrtri(factor, lower=True, overwrite_c=True)[0]
@@ -201,10 +201,10 @@ class KernelRows(NodeRows):
     ) -> tuple[Array, int, float, float]:
         """Run coordinate descent from ``alpha``, in place; see ``margintree.compiled.kernel_dual``."""
         signed = self._signed_decisions(coupling, alpha)
-        # No SVM costs more than w = 0. A dual value above that shows that the function is no kernel, and
-        # that the dual has no maximum to run after.
+        # The optimum is at most the primal value of w = 0. A larger dual value shows that the function is not a kernel,
+        # and that the dual is unbounded.
         cutoff = min(cutoff, NO_KERNEL * 0.5 * float((1.0 / self.ridge).sum()))
-        # One iteration is as many updates as there are rows: what an epoch costs.
+        # One iteration is n_rows updates, which cost as much as an epoch.
         n_updates, max_updates = 0, max_iter * self.n_rows
         resume = np.zeros(2)
         while True:
@@ -232,7 +232,7 @@ class KernelRows(NodeRows):
                 return signed, -(-n_updates // self.n_rows), primal, dual
             gradient = signed[missing:] - 1.0 + self.ridge[missing:] * alpha[missing:]
             gains = np.where((alpha[missing:] > 0.0) | (gradient < 0.0), gradient**2, 0.0) / self._curvature[missing:]
-            # The compiled loop may round a gain at the threshold the other way: it gets its row in any case.
+            # The compiled loop may round a gain at the threshold differently; the missing row is always fetched.
             gains[0] = np.inf
             self._fetch(missing + np.flatnonzero(gains >= resume[1]))
 

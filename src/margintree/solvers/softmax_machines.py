@@ -97,7 +97,7 @@ class SoftmaxTrainer:
         offsets = np.float32(mean_weight) * scores + np.float32(path_weight) * self.lists.path_scores
         weights = np.zeros(means.shape, dtype=np.float32)
         intercepts, gap = np.zeros(self.n_classes), 0.0
-        # Lists of rows that are the only ones of their class, by machines that do not know it, say nothing of rivals.
+        # If each row is the only one of its class, its list comes from machines that have not seen the class.
         if cost_factor > 0.0 and (self.lists.are_complete or self._has_class_of_several_rows):
             with stoppable() as stop:
                 _, gap = compiled.softmax_dual.solve(
@@ -164,7 +164,7 @@ class SoftmaxTrainer:
         facts = [fact[rows][is_listed].astype(np.float64) for fact in (self._mean_scores[2], self.lists.path_scores)]
         is_own = np.isin(np.arange(start[-1]), start[:-1])
         usual = np.array([1.0 / self.metric.variance, 0.0])
-        # Where no row has a rival, nothing but discriminant analysis is known.
+        # Without rivals the likelihood is constant, and the weight stays that of discriminant analysis.
         pull = np.array([PULL / usual[0] ** 2, 0.0])
         is_free = np.array([True, not self.lists.are_complete])
         found = compiled.sigmoids.fit_weights(start, *facts, is_own, self.importance[rows], usual, pull, is_free)

@@ -24,7 +24,7 @@ from margintree.worker_threads import stoppable
 
 Index = npt.NDArray[np.int64]
 
-# Of the order in which coordinate descent takes the rows: a model of max margin does not depend on a draw.
+# Of the order in which coordinate descent visits the rows; fixed, so that models do not depend on random_state.
 SOLVER_SEED = 0
 # Nodes have copies of their rows, in double precision, while the whole dense matrix has at most so many values.
 COPIED_VALUES = 2**22
@@ -33,10 +33,10 @@ PIECE_VALUES = 2**20
 # Sums over products of features need a matrix of that size, up to so many features. Sparse rows are made dense for
 # them while that takes no more than so many products.
 MOST_DENSE_FEATURES, MOMENT_WORK = 2**12, 2**29
-# A sample has so many rows of a class, if there are: with fewer, nothing is left to learn from when one is left out.
+# Minimum number of rows of a class in a sample, if the class has them: enough for training when some are left out.
 LEAST_ROWS_OF_CLASS = 8
-# A search for a labelling sees dense rows on so many principal axes: on four sets of 256 to 1000 features its splits
-# were as good as those of a search that sees all of them.
+# Number of principal axes on which dense rows are represented in a search for a labelling: on four sets of 256 to 1000
+# features, the splits were as good as those found with all features.
 LEADING_AXES = 64
 
 
@@ -81,8 +81,8 @@ class TrainingSet(ABC):
         """Return the result of ``rows_of`` or, if that is too large, a sample with the same share of each class."""
         row_index, start = self.rows_of(classes)
         if self.most_rows is not None and len(row_index) > self.most_rows:
-            # Rows are sorted by a hash within their class, so the first are as good as any; and in a file that is
-            # mapped they lie side by side.
+            # Rows are sorted by a hash within their class, so the first ones are a random sample, which is contiguous
+            # in a mapped file.
             from_front = self.function is None
             sample, start = sample_of_classes(start, self.most_rows, LEAST_ROWS_OF_CLASS, from_front=from_front)
             row_index = row_index[sample]

@@ -90,7 +90,7 @@ def _sweep(affinity: Array) -> Mask:
     within = ordered.cumsum(axis=0).cumsum(axis=1).diagonal()
     fewest = max(1, int(SMALLEST_SHARE * n_classes))
     n_left = np.arange(min(fewest, n_classes // 2), n_classes - min(fewest, n_classes // 2) + 1)
-    # The sums leave a rest of rounding where nothing is cut.
+    # Rounding errors must not make an empty cut negative.
     cut = np.maximum(0.0, volume - within)[n_left - 1]
     normalised_cut = cut / volume[n_left - 1] + cut / (volume[-1] - volume[n_left - 1])
     ties = n_left[normalised_cut <= normalised_cut.min() + 10.0**-DIGITS]
@@ -105,12 +105,12 @@ def _fiedler_vector(affinity: Array) -> Array:
     scaled = affinity / affinity.max()
     root = np.sqrt(scaled.sum(axis=1))
     normalised = scaled / np.outer(root, root)
-    # The known first eigenvector goes from eigenvalue 1 to -1, below all others: graphs that hang together by a
-    # thread have a second eigenvalue close to 1, too.
+    # The eigenvalue of the known first eigenvector is moved from 1 to -1, below all others: weakly connected graphs
+    # have a second eigenvalue close to 1, too.
     first = root / np.linalg.norm(root)
     normalised -= 2.0 * np.outer(first, first)
     last = len(affinity) - 1
     vector = eigh(normalised, subset_by_index=[last, last])[1][:, 0] / root
     vector /= np.abs(vector).max()
-    # An eigenvector has no sign of its own.
+    # The sign of an eigenvector is arbitrary.
     return np.asarray(vector * np.sign(vector[np.argmax(np.abs(vector) >= 1.0 - 10.0**-DIGITS)]))

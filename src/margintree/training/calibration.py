@@ -15,11 +15,11 @@ from margintree.prediction.ranker import path_values
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import TrainingSet, pieces
 
-# Weight of the common sigmoid in that of a node, in rows of no information. Anything between 1 and 30 gave the same
-# accuracy in cross-validation on wordnet_hypernyms.
+# Strength of the shrinkage towards the common sigmoid, in rows. Anything between 1 and 30 gave the same accuracy in
+# cross-validation on wordnet_hypernyms.
 STRENGTH = 3.0
-# Slope of the common sigmoid where no held-out row says anything, as with one row per class: the most probable path is
-# then that of the greedy walk, or one that parts from it where a row lies close to the boundary.
+# Slope of the common sigmoid without informative held-out rows, as with one row per class: the most probable path is
+# then that of the greedy walk, or differs from it only at nodes where the row lies close to the boundary.
 SLOPE = 5.0
 
 Index = npt.NDArray[np.int64]

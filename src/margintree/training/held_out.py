@@ -40,7 +40,7 @@ class Rows:
     """Training rows as assigned to folds, with their importance, which is 1 on average."""
 
     training_set: TrainingSet
-    # Where each stood before rows whose weight stands for several were taken apart.
+    # Position of each row before rows of several units were divided.
     original: Index
     fold: Index
     importance: Array
@@ -119,7 +119,7 @@ class HeldOut:
     grown: list[Grown]
     models: list[TreeModel]
     own_score: Array
-    # Importance of the rows whose class the machines that are asked know at all, 0 of others.
+    # Importance of each row, or 0 if its class was missing in the training set of the machines evaluated on it.
     counted: Array
     _lists: dict[tuple[int, float, int], Any] = field(default_factory=dict)
 

@@ -51,7 +51,7 @@ class Result:
 Groups = tuple[Index, Array, Array, Mask, Array]
 
 
-class Asked:
+class Evaluation:
     """A decider trained without the validation rows, and the finalists of these.
 
     ``parts`` are the validation rows with the models that nominate their finalists (``HeldOut.parts``).
@@ -114,22 +114,22 @@ class Asked:
         return (label == rows.classes)[self.validation], count[self.validation]
 
 
-def result_of(asked: Sequence[Asked], n_threads: int) -> Result:
-    """Fit the weights of a candidate's scores to all validation rows, and classify them."""
-    if not asked:
+def result_of(folds: Sequence[Evaluation], n_threads: int) -> Result:
+    """Fit the weights of a candidate's scores to the validation rows of all folds, and classify them."""
+    if not folds:
         return Result(np.empty(0, dtype=np.bool_), np.empty(0), np.empty(0))
-    kind, weighs_path = asked[0].decider.kind, asked[0].candidate.weighs_path
+    kind, weighs_path = folds[0].decider.kind, folds[0].candidate.weighs_path
     slope, path_weight = 1.0, 0.0
     if kind == "pairs":
-        slope, _ = weights_of([groups for one in asked for groups in one.groups_of_pairs()], (True, False))
+        slope, _ = weights_of([groups for one in folds for groups in one.groups_of_pairs()], (True, False))
     if kind != "paths":
-        plain = [replace(one.decider, slope=slope) for one in asked]
-        groups = [part for one, decider in zip(asked, plain, strict=True) for part in one.groups_of_finalists(decider)]
+        plain = [replace(one.decider, slope=slope) for one in folds]
+        groups = [part for one, decider in zip(folds, plain, strict=True) for part in one.groups_of_finalists(decider)]
         found, path_weight = weights_of(groups, (kind == "rest", weighs_path))
         slope *= found
-    weighed = [weighed_decider(one.decider, slope, path_weight) for one in asked]
-    right, counts = zip(*(one.labels(d, n_threads) for one, d in zip(asked, weighed, strict=True)), strict=True)
-    importance = [one.held_out.counted[one.validation] for one in asked]
+    weighed = [weighed_decider(one.decider, slope, path_weight) for one in folds]
+    right, counts = zip(*(one.labels(d, n_threads) for one, d in zip(folds, weighed, strict=True)), strict=True)
+    importance = [one.held_out.counted[one.validation] for one in folds]
     return Result(np.concatenate(right), np.concatenate(importance), np.concatenate(counts), slope, path_weight)
 
 
