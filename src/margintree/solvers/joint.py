@@ -10,6 +10,7 @@ block descent are in ``margintree.compiled.joint``.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -45,8 +46,7 @@ class JointSolution(DualSolution):
     classifiers: Sequence[LinearClassifier] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Paths:
+class Paths(NamedTuple):
     """Internal nodes and signs from the root to every class.
 
     Those of class k are ``start[k] : start[k + 1]``. ``node`` counts the internal nodes in preorder; the sign is +1
@@ -102,27 +102,14 @@ def train_jointly(
 
 
 def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter: int) -> JointSolution:
-    arrays = layout(rows.features)
+    arrays, ridge = layout(rows.features), rows.ridge
+    norms = compiled.rows.squared_norms(arrays, rows.n_rows)
     start = np.concatenate([[0], np.cumsum(np.diff(paths.start)[rows.classes])])
     alpha, worst = np.zeros(start[-1]), np.zeros(rows.n_rows)
     weights = np.zeros((n_nodes, rows.features.shape[1]))
     with stoppable() as stop:
         n_iter, primal, dual = compiled.joint.solve(
-            arrays,
-            rows.classes,
-            paths.start,
-            paths.node,
-            paths.sign,
-            rows.ridge,
-            compiled.rows.squared_norms(arrays, rows.n_rows),
-            start,
-            alpha,
-            weights,
-            worst,
-            tol,
-            max_iter,
-            rows.seed,
-            stop,
+            arrays, rows.classes, paths, ridge, norms, start, alpha, weights, worst, tol, max_iter, rows.seed, stop
         )
     return JointSolution(alpha, worst, primal, dual, float(np.vdot(weights, weights)), n_iter, weights)
 

@@ -76,6 +76,8 @@ class KernelRows(NodeRows):
         self.can_be_shared = self.holds_all
         diagonal = np.asarray(gram.diagonal(), dtype=np.float64) if gram is not None else source.diagonal(row_index)
         self._recent = np.zeros(len(self._gram), dtype=np.uint8)
+        # As compiled loops read them.
+        self._rows = (self._gram, self._slot, self._column, self._recent, self.classes, class_start)
         # A function that is no kernel may have k(x, x) < 0; the gap that then stays open is reported.
         self._curvature = np.maximum(diagonal, 0.0) + ridge
         self._coordinates: Array | None = None
@@ -205,33 +207,18 @@ class KernelRows(NodeRows):
         # and that the dual is unbounded.
         cutoff = min(cutoff, NO_KERNEL * 0.5 * float((1.0 / self.ridge).sum()))
         # One iteration is n_rows updates, which cost as much as an epoch.
-        n_updates, max_updates = 0, max_iter * self.n_rows
-        resume = np.zeros(2)
+        n_left = max_updates = max_iter * self.n_rows
+        ridge, curvature, resume = self.ridge, self._curvature, np.zeros(2)
         while True:
             with stoppable() as stop:
                 updates, primal, dual, missing = compiled.kernel_dual.sweeps(
-                    self._gram,
-                    self._slot,
-                    self._column,
-                    self._recent,
-                    self.classes,
-                    self.class_start,
-                    coupling,
-                    self.ridge,
-                    self._curvature,
-                    alpha,
-                    signed,
-                    tol,
-                    cutoff,
-                    max_updates - n_updates,
-                    resume,
-                    stop,
+                    self._rows, coupling, ridge, curvature, alpha, signed, tol, cutoff, n_left, resume, stop
                 )
-            n_updates += updates
+            n_left -= updates
             if missing < 0:
-                return signed, -(-n_updates // self.n_rows), primal, dual
-            gradient = signed[missing:] - 1.0 + self.ridge[missing:] * alpha[missing:]
-            gains = np.where((alpha[missing:] > 0.0) | (gradient < 0.0), gradient**2, 0.0) / self._curvature[missing:]
+                return signed, -(-(max_updates - n_left) // self.n_rows), primal, dual
+            gradient = signed[missing:] - 1.0 + ridge[missing:] * alpha[missing:]
+            gains = np.where((alpha[missing:] > 0.0) | (gradient < 0.0), gradient**2, 0.0) / curvature[missing:]
             # The compiled loop may round a gain at the threshold differently; the missing row is always fetched.
             gains[0] = np.inf
             self._fetch(missing + np.flatnonzero(gains >= resume[1]))
@@ -239,9 +226,7 @@ class KernelRows(NodeRows):
     def _signed_decisions(self, coupling: Array, alpha: Array) -> Array:
         signed, first = np.zeros(self.n_rows), 0
         while True:
-            missing = compiled.kernel_dual.signed_decisions(
-                self._gram, self._slot, self._column, self.classes, self.class_start, coupling, alpha, signed, first
-            )
+            missing = compiled.kernel_dual.signed_decisions(self._rows, coupling, alpha, signed, first)
             if missing < 0:
                 return signed
             self._fetch(missing + np.flatnonzero(alpha[missing:]))
@@ -269,9 +254,7 @@ class KernelRows(NodeRows):
         result = np.zeros((self.n_classes, self.n_classes))
         first = 0
         while True:
-            missing = compiled.kernel_dual.class_gram(
-                self._gram, self._slot, self._column, self.classes, self.class_start, coefficients, result, first
-            )
+            missing = compiled.kernel_dual.class_gram(self._rows, coefficients, result, first)
             if missing < 0:
                 return 0.5 * (result + result.T)
             self._fetch(missing + np.flatnonzero(coefficients[missing:]))

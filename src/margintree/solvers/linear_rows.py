@@ -2,7 +2,7 @@
 
 There is no kernel matrix, except for the machines over many planes of a relaxation. A node keeps a copy of its own rows
 with only the columns in use, so that the deep nodes of a sparse problem work on small arrays. The rows of a large dense
-problem stay where they are.
+problem are not copied.
 """
 
 import math

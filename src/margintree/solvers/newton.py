@@ -67,7 +67,7 @@ def newton(
         # The transpose is the same matrix, in LAPACK's order.
         _, step, info = dposv(hessian.T, -gradient, overwrite_a=True)
         if info > 0:
-            # Features of extreme scale: the matrix is not positive to rounding. What is reached stands, with its gap.
+            # Features of extreme scale: rounding makes the matrix indefinite. The current point is returned.
             break
         moved = features @ step
         length, slope = 1.0, float(gradient @ step)
