@@ -82,7 +82,7 @@ def test_a_machine_is_its_solution_plus_the_direction_of_the_mean(make, mean_wei
     members = row_index[signs > 0.0]
     work = np.zeros((2, X.shape[1]))
     columns, values, intercept = leaf_dual.solve_leaf(
-        *(rows, members, weight, mean_weight, row_index, signs, offsets, ridge, squared_norms(rows, len(X))),
+        *(rows, (row_index, signs, offsets), (members, weight, mean_weight), ridge, squared_norms(rows, len(X))),
         *(True, work, 1e-10, 100_000, 1, stop_flag()),
     )
     mean = weight[members] @ X[members]

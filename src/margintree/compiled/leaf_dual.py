@@ -109,31 +109,16 @@ def _take_out(rows, row_index, work, columns, values):
 
 
 @compiled
-def solve_leaf(
-    rows,
-    members,
-    weights,
-    mean_weight,
-    row_index,
-    signs,
-    offsets,
-    ridge,
-    squared_norms,
-    fit_intercept,
-    work,
-    tol,
-    max_iter,
-    seed,
-    stop,
-):
+def solve_leaf(rows, listed, mean, ridge, squared_norms, fit_intercept, work, tol, max_iter, seed, stop):
     """Return columns, weights and intercept of one machine.
 
     The weights are the solution plus ``mean_weight`` times the direction of the class mean.
 
-    ``members`` are the rows of the class that count for the mean, a part of ``row_index``. ``work`` has two rows of
-    zeros, as long as a row is wide, and is left so.
+    ``listed`` has the rows with their signs and offsets, ``mean`` those that count for the mean of the class, the
+    weights of all rows and ``mean_weight``. ``work`` has two rows of zeros, as long as a row is wide, and is left so.
     """
-    solution, mean = work[0], work[1]
+    (row_index, signs, offsets), (members, weights, mean_weight) = listed, mean
+    solution, total = work[0], work[1]
     margins = 1.0 - signs * offsets
     intercept, _, _ = solve_with_margins(
         rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, solution, tol, max_iter, seed, stop
@@ -141,11 +126,11 @@ def solve_leaf(
     if mean_weight != 0.0:
         squared_norm = 0.0
         for i in members:
-            row_add(rows, i, weights[i], mean)
+            row_add(rows, i, weights[i], total)
         for i in members:
-            squared_norm += weights[i] * row_dot(rows, i, mean)
+            squared_norm += weights[i] * row_dot(rows, i, total)
         for i in members:
-            row_clear(rows, i, mean)
+            row_clear(rows, i, total)
         if squared_norm > 0.0:
             for i in members:
                 row_add(rows, i, weights[i] * mean_weight / np.sqrt(squared_norm), solution)

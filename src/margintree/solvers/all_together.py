@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from margintree import compiled
-from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, NEWTON_ITERATIONS, POLISH_TOL, LinearRows
+from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, POLISH_TOL, LinearRows
 from margintree.solvers.newton import Start, newton
 from margintree.solvers.row_layout import layout
 from margintree.solvers.solution import Array, DualSolution
@@ -104,13 +104,7 @@ def _finish_by_newton(rows: LinearRows, weights: Array) -> tuple[int, Array, Arr
     pairs[np.arange(len(row)), :, own] = rows.features[row]
     pairs[np.arange(len(row)), :, rival] = -rows.features[row]
     steps, flat, alpha, _, primal, dual = newton(
-        pairs.reshape(len(row), -1),
-        np.ones(len(row)),
-        2.0 * rows.ridge[row],
-        Start(weights.reshape(-1)),
-        POLISH_TOL,
-        np.inf,
-        NEWTON_ITERATIONS,
+        pairs.reshape(len(row), -1), np.ones(len(row)), 2.0 * rows.ridge[row], Start(weights.reshape(-1)), POLISH_TOL
     )
     coefficients = np.zeros((n_rows, rows.n_classes))
     coefficients[row, rival] = -alpha

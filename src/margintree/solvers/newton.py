@@ -17,6 +17,8 @@ from margintree.compiled import MAX_HALVINGS
 from margintree.solvers.solution import Array
 from margintree.worker_threads import give_up_if_abandoned
 
+MAX_ITERATIONS = 60
+
 
 class Start(NamedTuple):
     """Weights to start from, and a known dual point."""
@@ -32,8 +34,8 @@ def newton(
     ridge: Array,
     start: Start,
     tol: float,
-    cutoff: float,
-    max_iter: int,
+    cutoff: float = np.inf,
+    max_iter: int = MAX_ITERATIONS,
     *,
     offset: Array | float = 0.0,
 ) -> tuple[int, Array, Array, Array, float, float]:

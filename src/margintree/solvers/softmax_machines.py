@@ -99,18 +99,10 @@ class SoftmaxTrainer:
         intercepts, gap = np.zeros(self.n_classes), 0.0
         # If each row is the only one of its class, its list comes from machines that have not seen the class.
         if cost_factor > 0.0 and (self.lists.are_complete or self._has_class_of_several_rows):
+            listed, cost = self.lists.classes.copy(), cost_factor * self.cost
             with stoppable() as stop:
                 _, gap = compiled.softmax_dual.solve(
-                    self.Z,
-                    self.order,
-                    self.lists.classes.copy(),
-                    offsets,
-                    cost_factor * self.cost,
-                    weights,
-                    intercepts,
-                    tol,
-                    max_iter,
-                    stop,
+                    self.Z, self.order, listed, offsets, cost, weights, intercepts, tol, max_iter, stop
                 )
         back = (mean_weight * means + weights) @ self.metric.transform.T
         intercepts += mean_weight * constants - back @ self.metric.centre
@@ -134,17 +126,10 @@ class SoftmaxTrainer:
         centres = (means / np.where(class_weight > 0.0, class_weight, 1.0)[:, None]).astype(np.float32)
         log_prior = self.metric.variance * np.log(np.where(class_weight > 0.0, class_weight, 0.5) / weight.sum())
         constants = log_prior - 0.5 * np.einsum("ij,ij->i", centres, centres).astype(np.float64)
-        scores = np.zeros(self.lists.classes.shape, dtype=np.float32)
+        listed, own_weight = self.lists.classes, np.minimum(1.0, weight)
+        scores = np.zeros(listed.shape, dtype=np.float32)
         compiled.softmax_dual.mean_scores(
-            self.Z,
-            centres,
-            constants,
-            log_prior,
-            self.metric.variance,
-            self.lists.classes,
-            np.minimum(1.0, weight),
-            class_weight,
-            scores,
+            self.Z, centres, constants, log_prior, self.metric.variance, listed, own_weight, class_weight, scores
         )
         return centres, constants, scores
 

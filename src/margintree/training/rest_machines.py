@@ -176,7 +176,7 @@ class ListTrainer:
         ridge = training_set.ridge / cost_factor
         norms = compiled.rows.squared_norms(rows, training_set.n_rows)
         weight = self._mean_weight(training_set)
-        counted = self.counted
+        counted, tol, max_iter = self.counted, trainer.tol, trainer.max_iter
         # The constant of the offset is an intercept already.
         fit_intercept = training_set.fit_intercept and blend == Blend()
 
@@ -186,23 +186,10 @@ class ListTrainer:
             row, sign = lists.row[part][taken], lists.sign(k)[taken]
             offset = blend.mean_weight * projection[part][taken] + blend.path_weight * lists.path_score[part][taken]
             offset += blend.constant
+            listed, mean = (row, sign, offset), (row[sign > 0.0], weight, blend.mean_weight)
             with stoppable() as stop:
                 columns, weights, intercept = compiled.leaf_dual.solve_leaf(
-                    rows,
-                    row[sign > 0.0],
-                    weight,
-                    blend.mean_weight,
-                    row,
-                    sign,
-                    offset,
-                    ridge,
-                    norms,
-                    fit_intercept,
-                    work,
-                    trainer.tol,
-                    trainer.max_iter,
-                    trainer.seed,
-                    stop,
+                    rows, listed, mean, ridge, norms, fit_intercept, work, tol, max_iter, trainer.seed, stop
                 )
             return LinearClassifier(columns, weights, blend.constant + intercept)
 
