@@ -139,17 +139,9 @@ def solve(rows, classes, paths, ridge, squared_norms, start, alpha, weights, wor
         while position < n_active:
             i = active[position]
             path = slice(path_start[classes[i]], path_start[classes[i] + 1])
+            nodes, signs, block = path_node[path], path_sign[path], alpha[start[i] : start[i + 1]]
             value, gradient, change, leaves = solve_block(
-                rows,
-                i,
-                path_node[path],
-                path_sign[path],
-                ridge[i],
-                squared_norms[i],
-                alpha[start[i] : start[i + 1]],
-                weights,
-                pulls,
-                shrink_above,
+                rows, i, nodes, signs, ridge[i], squared_norms[i], block, weights, pulls, shrink_above
             )
             if leaves:
                 n_active -= 1

@@ -75,9 +75,7 @@ def candidates(rows, i, forest, width, gap, size, classes, scores, work):
     if width > 0 and n_trees == 1:
         # A literal 0 would be compiled apart from other numbers.
         base = np.int64(0)
-        return beam(
-            rows, i, forest, roots[0], width, gap, classes, scores, base, size, work.nodes, work.scores, work.hits
-        )
+        return beam(rows, i, forest, roots[0], width, gap, classes, scores, base, size, work)
     class_scores = work.class_scores
     class_scores[:] = 0.0
     if width == 0:
@@ -99,19 +97,7 @@ def candidates(rows, i, forest, width, gap, size, classes, scores, work):
     listed = np.empty(n_trees, dtype=np.int64)
     for t in range(n_trees):
         listed[t], count = beam(
-            rows,
-            i,
-            forest,
-            roots[t],
-            width,
-            gap,
-            work.tree_classes,
-            work.tree_scores,
-            t * size,
-            size,
-            work.nodes,
-            work.scores,
-            work.hits,
+            rows, i, forest, roots[t], width, gap, work.tree_classes, work.tree_scores, t * size, size, work
         )
         n_evaluations += count
     n_classes = (roots[1] + 1) // 2

@@ -255,22 +255,13 @@ class LinearTrainingSet(TrainingSet):
         """
         if self.is_exact or isinstance(self.X, np.ndarray) or len(left) == 0 or len(right) == 0:
             return None
-        rows = np.concatenate([left, right])
+        rows, constant = np.concatenate([left, right]), self.fit_intercept
+        arrays, n_columns = self._arrays, self.X.shape[1]
         with stoppable() as stop:
-            return self.linear_classifier(
-                *compiled.machine.between(
-                    self._arrays,
-                    self.X.shape[1],
-                    rows,
-                    len(left),
-                    self.ridge,
-                    self.fit_intercept,
-                    tol,
-                    max_iter,
-                    seed,
-                    stop,
-                )
+            columns, weights = compiled.machine.between(
+                arrays, n_columns, rows, len(left), self.ridge, constant, tol, max_iter, seed, stop
             )
+        return self.linear_classifier(columns, weights)
 
     def part(self, row_index: Index, class_start: Index, share: Array | float = 1.0) -> "LinearTrainingSet":
         weight, cost = share * self.sample_weight[row_index], share / self.ridge[row_index]
