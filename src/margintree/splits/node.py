@@ -137,12 +137,7 @@ class NodeProblem:
         self.n_iter = 0
 
     def solve(
-        self,
-        labelling: Array,
-        *,
-        tol: float | None = None,
-        cutoff: float = np.inf,
-        start: SVMSolution | None = None,
+        self, labelling: Array, *, tol: float | None = None, cutoff: float = np.inf, start: SVMSolution | None = None
     ) -> SVMSolution:
         """Return the SVM of a labelling, to the node's tolerance unless another is given."""
         tol = self.tol if tol is None else tol

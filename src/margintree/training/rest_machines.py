@@ -54,11 +54,7 @@ class Lists:
 
     @classmethod
     def of(
-        cls,
-        class_start: Index,
-        finalists: npt.NDArray[np.integer],
-        scores: npt.NDArray[np.floating],
-        own_score: Array,
+        cls, class_start: Index, finalists: npt.NDArray[np.integer], scores: npt.NDArray[np.floating], own_score: Array
     ) -> "Lists":
         """Sort the finalists of all rows (padded with -1) by class."""
         start = np.empty(len(class_start), dtype=np.int64)
