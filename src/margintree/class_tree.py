@@ -214,9 +214,8 @@ class ClassTree:
 
         Examples
         --------
-        >>> start, above = ClassTree.from_nested((0, (1, 2))).paths(np.array([1, 4]))
-        >>> start.tolist(), above.tolist()
-        ([0, 1, 3], [0, 2, 0])
+        >>> [part.tolist() for part in ClassTree.from_nested((0, (1, 2))).paths(np.array([1, 4]))]
+        [[0, 1, 3], [0, 2, 0]]
         """
         start = np.concatenate([[0], np.cumsum(self.depth[nodes], dtype=np.int64)])
         above, at, place = np.empty(start[-1], dtype=np.int32), self.parent[nodes], start[:-1]
