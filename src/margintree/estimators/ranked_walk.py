@@ -21,8 +21,8 @@ def _is_calibrated(estimator: "RankedWalker") -> bool:
 
 
 def _gives_scores(estimator: "RankedWalker") -> bool:
-    # scikit-learn compares decision_function with predict_proba on plain rows where an estimator has both, which kernel
-    # values are not; the probabilities say the same.
+    # scikit-learn's checks compare decision_function with predict_proba on rows of features, which a kernel matrix does
+    # not have; the probabilities contain the same information.
     if estimator._is_pairwise:
         raise AttributeError("decision_function is not available with kernel='precomputed'. Use predict_proba.")
     return _is_calibrated(estimator)
