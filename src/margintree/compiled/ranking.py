@@ -269,20 +269,18 @@ def top(rows, first, last, forest, decider, width, gap, size, classes, scores):
     for i in range(first, last):
         n_found, _ = candidates(rows_, i, forest_, width, gap, size, finalists, finalist_scores, work)
         rank(rows_, i, decider_, finalists, finalist_scores, n_found, work.hits)
-        n_kept = 0
+        best, best_scores, n_kept = classes[i], scores[i], 0
         if follows_all:
             _fill_all(rows_, i, forest_, finalists, finalist_scores, n_found, row, node_scores, work.hits)
             for k in range(n_classes):
-                n_kept = keep(classes[i], scores[i], 0, n_asked, n_kept, k, row[k])
+                n_kept = keep(best, best_scores, 0, n_asked, n_kept, k, row[k])
             continue
         for j in range(n_found):
-            n_kept = keep(classes[i], scores[i], 0, n_asked, n_kept, finalists[j], finalist_scores[j])
+            n_kept = keep(best, best_scores, 0, n_asked, n_kept, finalists[j], finalist_scores[j])
         most = BELOW_THE_BEST * finalist_scores[0]
-        total = _best_others(
-            *(rows_, i, forest_, finalists, n_found, most, classes[i], scores[i], n_kept),
-            *(pending, node_scores, work.hits),
+        best_scores /= _best_others(
+            rows_, i, forest_, finalists, n_found, most, best, best_scores, n_kept, pending, node_scores, work.hits
         )
-        scores[i] /= total
 
 
 @compiled

@@ -48,7 +48,8 @@ class RankedWalker(TreeWalker):
         """
         if self._walks_greedily():
             return super().predict(X)
-        return np.asarray(self.classes_[self._winners(X)[0]])
+        winners, _ = self._winners(X)
+        return np.asarray(self.classes_[winners])
 
     @available_if(_is_calibrated)
     def predict_top_k(self, X: Any, k: int | None = None) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
@@ -120,7 +121,8 @@ class RankedWalker(TreeWalker):
         return self.walk == "greedy"
 
     def _winners(self, X: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        return self._fitted_ranker().winners(self._checked_rows(X), self._n_threads())
+        rows = self._checked_rows(X)
+        return self._fitted_ranker().winners(rows, self._n_threads())
 
     def _fitted_ranker(self) -> Ranker:
         if self._ranker is None:
