@@ -73,9 +73,7 @@ def candidates(rows, i, forest, width, gap, size, classes, scores, work):
     if width > 0 and n_trees == 1:
         # A literal 0 would be compiled apart from other numbers.
         base = np.int64(0)
-        return beam(
-            rows, i, forest, roots[0], width, gap, classes, scores, base, size, work.nodes, work.scores, work.hits
-        )
+        return beam(rows, i, forest, roots[0], width, gap, classes, scores, base, size, work)
     class_scores = work.class_scores
     class_scores[:] = 0.0
     if width == 0:
@@ -97,19 +95,7 @@ def candidates(rows, i, forest, width, gap, size, classes, scores, work):
     listed = np.empty(n_trees, dtype=np.int64)
     for t in range(n_trees):
         listed[t], count = beam(
-            rows,
-            i,
-            forest,
-            roots[t],
-            width,
-            gap,
-            work.tree_classes,
-            work.tree_scores,
-            t * size,
-            size,
-            work.nodes,
-            work.scores,
-            work.hits,
+            rows, i, forest, roots[t], width, gap, work.tree_classes, work.tree_scores, t * size, size, work
         )
         n_evaluations += count
     n_found = _mean_of_lists(
@@ -283,20 +269,18 @@ def top(rows, first, last, forest, decider, width, gap, size, classes, scores):
     for i in range(first, last):
         n_found, _ = candidates(rows_, i, forest_, width, gap, size, finalists, finalist_scores, work)
         rank(rows_, i, decider_, finalists, finalist_scores, n_found, work.hits)
-        n_kept = 0
+        best, best_scores, n_kept = classes[i], scores[i], 0
         if follows_all:
             _fill_all(rows_, i, forest_, finalists, finalist_scores, n_found, row, node_scores, work.hits)
             for k in range(n_classes):
-                n_kept = keep(classes[i], scores[i], 0, n_asked, n_kept, k, row[k])
+                n_kept = keep(best, best_scores, 0, n_asked, n_kept, k, row[k])
             continue
         for j in range(n_found):
-            n_kept = keep(classes[i], scores[i], 0, n_asked, n_kept, finalists[j], finalist_scores[j])
+            n_kept = keep(best, best_scores, 0, n_asked, n_kept, finalists[j], finalist_scores[j])
         most = BELOW_THE_BEST * finalist_scores[0]
-        total = _best_others(
-            *(rows_, i, forest_, finalists, n_found, most, classes[i], scores[i], n_kept),
-            *(pending, node_scores, work.hits),
+        best_scores /= _best_others(
+            rows_, i, forest_, finalists, n_found, most, best, best_scores, n_kept, pending, node_scores, work.hits
         )
-        scores[i] /= total
 
 
 @compiled
@@ -345,11 +329,11 @@ def _is_in(items, n_items, item):
 
 
 @compiled
-def paths_of(rows, first, last, forest, width, gap, n_classes, classes, scores):
-    """Fill rows ``first:last`` with the candidates and their path scores, without a decider."""
-    rows_, forest_ = pointers(rows), Forest(*pointers(forest))
-    work = workspace(rows_, first, last, forest_, width, n_classes, classes.shape[1])
-    for i in range(first, last):
+def paths_of(rows, forest, width, gap, n_classes, classes, scores):
+    """Fill the candidates of all rows and their path scores, without a decider."""
+    rows_, forest_, n_rows = pointers(rows), Forest(*pointers(forest)), classes.shape[0]
+    work = workspace(rows_, 0, n_rows, forest_, width, n_classes, classes.shape[1])
+    for i in range(n_rows):
         n_found, _ = candidates(rows_, i, forest_, width, gap, classes.shape[1], classes[i], scores[i], work)
         for j in range(n_found, classes.shape[1]):
             classes[i, j] = -1

@@ -21,8 +21,8 @@ def _is_calibrated(estimator: "RankedWalker") -> bool:
 
 
 def _gives_scores(estimator: "RankedWalker") -> bool:
-    # scikit-learn compares decision_function with predict_proba on plain rows where an estimator has both, which kernel
-    # values are not; the probabilities say the same.
+    # scikit-learn's checks compare decision_function with predict_proba on rows of features, which a kernel matrix does
+    # not have; the probabilities contain the same information.
     if estimator._is_pairwise:
         raise AttributeError("decision_function is not available with kernel='precomputed'. Use predict_proba.")
     return _is_calibrated(estimator)
@@ -48,7 +48,8 @@ class RankedWalker(TreeWalker):
         """
         if self._walks_greedily():
             return super().predict(X)
-        return np.asarray(self.classes_[self._winners(X)[0]])
+        winners, _ = self._winners(X)
+        return np.asarray(self.classes_[winners])
 
     @available_if(_is_calibrated)
     def predict_top_k(self, X: Any, k: int | None = None) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
@@ -120,7 +121,8 @@ class RankedWalker(TreeWalker):
         return self.walk == "greedy"
 
     def _winners(self, X: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        return self._fitted_ranker().winners(self._checked_rows(X), self._n_threads())
+        rows = self._checked_rows(X)
+        return self._fitted_ranker().winners(rows, self._n_threads())
 
     def _fitted_ranker(self) -> Ranker:
         if self._ranker is None:

@@ -16,7 +16,7 @@ from margintree.inspection.path_values import path_values, side_probability
 from margintree.inspection.tree_facts import before_last_step
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
-from margintree.prediction.ranker import path_candidates
+from margintree.prediction.ranker import decided, machine_values, path_candidates
 from margintree.prediction.weight_table import WeightTable
 
 Array = npt.NDArray[np.float64]
@@ -195,11 +195,9 @@ class _Row:
         if has_path:
             found, scores_found = path_candidates(ranker.tree, self.x, ranker.width, ranker.gap, ranker.size)
             classes, path_scores = found[found >= 0], scores_found[found >= 0]
-        probabilities, scores = ranker.probabilities(self.x)[0, classes], path_scores.copy()
+        probabilities, scores = ranker.probabilities(self.x)[0, classes], path_scores
         if len(classes) > 1:
-            _, _, rows, forest = next(iter(self.model.blocks(self.x)))
-            decided = np.ascontiguousarray(classes[None]), scores[None]
-            compiled.ranking.decided(rows, decider.arrays(forest), *decided)
+            scores = decided(self.model, decider, self.x, classes[None], path_scores[None])[0]
         order = np.lexsort([classes, -scores, -probabilities])
         finalists = [
             Finalist(
@@ -228,9 +226,8 @@ class _Row:
         decider, labels = self.ranker.decider, [self.labels[k] for k in classes.tolist()]
         pairs = np.array(list(itertools.combinations(range(len(classes)), 2)))
         machines, signs = decider.machines_between(classes[pairs[:, 0]], classes[pairs[:, 1]])
-        values, zeros = np.empty(len(pairs)), np.zeros(len(pairs), dtype=np.int64)
-        _, _, rows, forest = next(iter(self.model.blocks(self.x)))
-        compiled.ranking.machine_values(rows, zeros, np.maximum(machines, 0), decider.arrays(forest), values)
+        row = np.zeros(len(pairs), dtype=np.int64)
+        values = machine_values(self.model, decider, self.x, row, np.maximum(machines, 0))
         by_paths = path_scores[pairs[:, 0]] - path_scores[pairs[:, 1]]
         log_odds = np.where(machines >= 0, decider.slope * signs * values, by_paths).tolist()
         best = set(np.argsort(-scores, kind="stable")[:2].tolist())

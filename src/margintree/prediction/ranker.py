@@ -112,8 +112,35 @@ def path_candidates(tree: Forest, X: Any, width: int, gap: float, size: int) -> 
     for first, last, rows, forest in tree.blocks(X):
         n_classes = tree.trees[0].n_classes
         part = slice(first, last)
-        compiled.ranking.paths_of(rows, 0, last - first, forest, width, gap, n_classes, classes[part], scores[part])
+        compiled.ranking.paths_of(rows, forest, width, gap, n_classes, classes[part], scores[part])
     return classes, scores
+
+
+def path_values(tree: Forest, X: Any, leaves: Labels, parent: Labels, start: Labels, values: Array) -> None:
+    """Fill ``values[start[j]:]`` with the decision values at the nodes above the leaf of row j, the deepest first.
+
+    ``parent`` has the parent of each node of the forest, -1 at the root.
+    """
+    for first, last, rows, forest in tree.blocks(X):
+        numbers = np.arange(last - first)
+        compiled.walk.path_values(rows, numbers, leaves[first:last], parent, forest, start[first:last], values)
+
+
+def decided(tree: Forest, decider: Decider, X: Any, finalists: Labels, path_scores: Array) -> Array:
+    """Return the scores that the decider gives the finalists of each row, padded with -1."""
+    scores = path_scores.copy()
+    for first, last, rows, forest in tree.blocks(X):
+        compiled.ranking.decided(rows, decider.arrays(forest), finalists[first:last], scores[first:last])
+    return scores
+
+
+def machine_values(tree: Forest, decider: Decider, X: Any, row: Labels, machine: Labels) -> Array:
+    """Return the values of deciding machines for sorted rows of X."""
+    result = np.empty(len(row))
+    for first, last, rows, forest in tree.blocks(X):
+        part = slice(*np.searchsorted(row, [first, last]))
+        compiled.ranking.machine_values(rows, row[part] - first, machine[part], decider.arrays(forest), result[part])
+    return result
 
 
 def checked_k(k: int | None, n_classes: int) -> int:
