@@ -86,7 +86,7 @@ def predict(
     model: ModelArgument,
     data: Annotated[Path, typer.Argument(help="Rows to classify: svmlight, CSV or Parquet; - is standard input.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File for the result. Default: standard output.")
+        Path | None, typer.Option("--output", "-o", help="File for the result. Default: -, standard output.")
     ] = None,
     top_k: Annotated[
         int | None, typer.Option(min=1, help="Print the K most probable labels with their probabilities.")
