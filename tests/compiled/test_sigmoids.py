@@ -1,13 +1,11 @@
 """Sigmoids and temperatures against scikit-learn's and scipy's answers to the same problems."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import expit, log_expit
 from sklearn.calibration import _sigmoid_calibration
 
 from margintree.compiled import sigmoids
@@ -91,49 +89,3 @@ def test_groups_are_fitted_by_themselves_and_an_empty_one_keeps_the_prior():
         alone = sigmoids.fit_sigmoid(values[part], signs[part], weights[part], 7.0, 3.0)
         assert (slopes[group], shifts[group]) == alone
     assert (slopes[1], shifts[1]) == (7.0, 0.0)
-
-
-def score_problem(seed, scale=1.0):
-    """Return groups of two scores of which the own entry has more, and the weights of the groups."""
-    random = np.random.default_rng(seed)
-    lengths = random.integers(1, 7, size=200)
-    start = np.concatenate([[0], np.cumsum(lengths)])
-    is_own = np.isin(np.arange(start[-1]), start[:-1] + random.integers(0, lengths))
-    first, second = (scale * (random.normal(size=start[-1]) + gain * is_own) for gain in (1.0, 0.5))
-    return start, first, second, is_own, random.uniform(0.0, 2.0, size=200)
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    scale=st.sampled_from([0.01, 1.0, 50.0]),
-    is_free=st.sampled_from([(True, True), (True, False), (False, True)]),
-    sign=st.sampled_from([1.0, -1.0]),
-)
-@settings(max_examples=25)
-def test_weights_of_scores_are_the_most_likely_ones_that_are_not_negative(seed, scale, is_free, sign):
-    start, first, second, is_own, weights = score_problem(seed, scale)
-    second, usual, pull = sign * second, np.array([1.0, 0.0]), np.array([0.1, 0.3])
-
-    def loss(blend):
-        scores = blend[0] * first + blend[1] * second
-        likelihood = [scores[a:b][is_own[a:b]][0] - logsumexp(scores[a:b]) for a, b in itertools.pairwise(start)]
-        return 0.5 * pull @ (np.asarray(blend) - usual) ** 2 - weights @ likelihood
-
-    bounds = [(0.0, None) if free else (value, value) for free, value in zip(is_free, usual, strict=True)]
-    best = minimize(loss, np.array([0.5 if is_free[0] else 1.0, 0.5 if is_free[1] else 0.0]), bounds=bounds)
-    found = sigmoids.fit_weights(start, first, second, is_own, weights, usual, pull, np.array(is_free))
-    assert found.min() >= 0.0
-    assert [f == u for f, u, free in zip(found, usual, is_free, strict=True) if not free] in ([], [True])
-    assert loss(found) <= best.fun + 1e-6 * (1.0 + abs(best.fun))
-
-
-def test_scores_that_tell_every_own_entry_have_finite_weights():
-    start, _, second, is_own, weights = score_problem(0)
-    usual, pull, both = np.array([1.0, 0.0]), np.array([0.1, 0.1]), np.array([True, True])
-    sure = sigmoids.fit_weights(start, is_own.astype(float), second, is_own, weights, usual, pull, both)
-    assert np.isfinite(sure).all()
-    assert sure[0] > 3.0
-    nothing = np.zeros(start[-1])
-    np.testing.assert_array_equal(
-        sigmoids.fit_weights(start, nothing, nothing, is_own, weights, usual, pull, both), usual
-    )

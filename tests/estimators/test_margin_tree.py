@@ -14,7 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
 from margintree import ClassTree, MarginTreeClassifier
+from margintree.solvers import training_set
 from margintree.splits import SPLITS, BestFirstSplit
+from margintree.training import defaults
 
 KERNELS = ["linear", "rbf"]
 
@@ -89,6 +91,16 @@ def test_the_tree_is_the_same_for_any_number_of_threads(kernel, split):
     for model in models[1:]:
         assert model.tree_ == models[0].tree_
         assert [r.objective for r in model.node_records_] == [r.objective for r in models[0].node_records_]
+        np.testing.assert_array_equal(model.predict_proba(X), models[0].predict_proba(X))
+
+
+def test_machines_that_learn_from_lists_are_the_same_for_any_number_of_threads(monkeypatch):
+    monkeypatch.setattr(defaults, "WORK_OF_ALL", 0)
+    monkeypatch.setattr(training_set, "PIECE_VALUES", 50)
+    X, y = blobs(23, 9)
+    one, several = (MarginTreeClassifier(decide="rest", n_jobs=n_jobs).fit(X, y) for n_jobs in (1, 3))
+    assert one.candidates_ == several.candidates_
+    np.testing.assert_array_equal(one.predict_proba(X), several.predict_proba(X))
 
 
 def test_the_same_seed_gives_the_same_tree_and_another_seed_may_not():

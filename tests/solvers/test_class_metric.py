@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 
 from margintree import MarginTreeClassifier
+from margintree.solvers import training_set as sets
 from margintree.solvers.class_metric import ClassMetric
 from margintree.solvers.training_set import LinearTrainingSet
 
@@ -65,6 +66,28 @@ def test_fewer_rows_than_features(seed):
     within = X - np.stack([X[y == k].mean(axis=0) for k in range(8)])[y]
     assert np.isfinite(metric.transform).all()
     assert np.mean((within @ metric.transform) ** 2) <= metric.variance
+
+
+def test_a_feature_that_varies_only_between_classes_has_no_unit_either():
+    random = np.random.default_rng(3)
+    X, y = gaussian(random, n_rows=30)
+    X[:, 0] = np.round(X[:, 0] - X[:, 0] + np.arange(12)[y] % 3)
+    Z, S = (metric_of(X * unit, y).rows(training_set(X * unit, y)) for unit in (1.0, np.r_[1e3, np.ones(19)]))
+    similarity = [rows @ rows.T / np.mean(np.sum(rows**2, axis=1)) for rows in (Z, S)]
+    np.testing.assert_allclose(similarity[0], similarity[1], atol=1e-3)
+    # It tells classes apart better than any other one.
+    assert np.abs(metric_of(X, y).transform[0]).max() > np.abs(metric_of(X, y).transform[1:]).max()
+
+
+def test_threads_make_no_difference(monkeypatch):
+    # Nine rows at a time: passes over the rows have many parts.
+    monkeypatch.setattr(sets, "PIECE_VALUES", 180)
+    X, y = gaussian(np.random.default_rng(5), n_rows=40)
+    several = training_set(X, y)
+    several.n_threads = 3
+    alone, together = (ClassMetric.of(rows, y, np.ones(len(y))) for rows in (training_set(X, y), several))
+    np.testing.assert_array_equal(alone.transform, together.transform)
+    np.testing.assert_array_equal(alone.rows(training_set(X, y)), together.rows(several))
 
 
 def test_few_sparse_rows_are_as_good_as_dense_ones():

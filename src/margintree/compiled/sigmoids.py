@@ -13,7 +13,6 @@ from margintree.compiled.compile import compiled
 from margintree.compiled.walk import log_probability
 
 MAX_STEPS = 100
-RIDGE = 1e-300
 
 
 @compiled
@@ -96,96 +95,3 @@ def fit_sigmoids(groups, values, signs, weights, prior, strength, slopes, shifts
             j = order[start[g] + p]
             group_values[p], group_signs[p], group_weights[p] = values[j], signs[j], weights[j]
         slopes[g], shifts[g] = fit_sigmoid(group_values[:n], group_signs[:n], group_weights[:n], prior, strength)
-
-
-@compiled
-def fit_weights(start, first, second, is_own, weights, usual, pull, is_free):
-    """Return weights t, u >= 0 of two scores whose softmax maximises the likelihood of each group's own entry.
-
-    The negative log likelihood of t * first + u * second is convex. A penalty towards the ``usual`` weights, with the
-    strength of ``pull`` rows, keeps them finite if every own entry ranks first. A weight that is not free keeps its
-    usual value; one that would be negative is zero.
-    """
-    best = usual.copy()
-    free = is_free.copy()
-    while True:
-        best = _newton_on_weights(start, first, second, is_own, weights, usual, pull, free, best)
-        lowest = 0 if best[0] < best[1] else 1
-        if best[lowest] >= 0.0:
-            return best
-        best[lowest], free[lowest] = 0.0, False
-
-
-@compiled
-def _newton_on_weights(start, first, second, is_own, weights, usual, pull, is_free, best):
-    best = best.copy()
-    gradient, curvature = np.empty(2), np.empty(3)
-    loss = _loss_of_weights(start, first, second, is_own, weights, usual, pull, best, gradient, curvature)
-    step, trial = np.empty(2), np.empty(2)
-    for _ in range(MAX_STEPS):
-        # A ridge far below rounding of what is known keeps the system regular where both scores are the same.
-        a = curvature[0] * (1.0 + 1e-9) + RIDGE
-        b, d = curvature[1], curvature[2] * (1.0 + 1e-9) + RIDGE
-        if is_free[0] and is_free[1]:
-            determinant = a * d - b * b
-            step[0] = (b * gradient[1] - d * gradient[0]) / determinant
-            step[1] = (b * gradient[0] - a * gradient[1]) / determinant
-        else:
-            step[0] = -gradient[0] / a if is_free[0] else 0.0
-            step[1] = -gradient[1] / d if is_free[1] else 0.0
-        if -(step[0] * gradient[0] + step[1] * gradient[1]) <= 1e-14 * (1.0 + abs(loss)):
-            break
-        length, improved = 1.0, False
-        for _ in range(MAX_HALVINGS):
-            for m in range(2):
-                trial[m] = best[m] + length * step[m]
-            new = _loss_of_weights(start, first, second, is_own, weights, usual, pull, trial, gradient, curvature)
-            if new < loss:
-                improved = True
-                break
-            length *= 0.5
-        if not improved:
-            break
-        best[0], best[1], loss = trial[0], trial[1], new
-    return best
-
-
-@compiled
-def _loss_of_weights(start, first, second, is_own, weights, usual, pull, blend, gradient, curvature):
-    """Return the loss, and fill its gradient and the curvatures tt, tu and uu."""
-    loss = 0.0
-    for m in range(2):
-        away = blend[m] - usual[m]
-        loss += 0.5 * pull[m] * away * away
-        gradient[m] = pull[m] * away
-        curvature[2 * m] = pull[m]
-    curvature[1] = 0.0
-    t, u = blend[0], blend[1]
-    for g in range(weights.shape[0]):
-        if weights[g] == 0.0:
-            continue
-        highest, own, own_first, own_second = -np.inf, 0.0, 0.0, 0.0
-        for j in range(start[g], start[g + 1]):
-            score = t * first[j] + u * second[j]
-            highest = max(highest, score)
-            if is_own[j]:
-                own, own_first, own_second = score, first[j], second[j]
-        total, sum_a, sum_b, sum_aa, sum_ab, sum_bb = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
-        for j in range(start[g], start[g + 1]):
-            # Differences to the own entry, so that scores of any level keep their precision.
-            a, b = first[j] - own_first, second[j] - own_second
-            p = np.exp(t * first[j] + u * second[j] - highest)
-            total += p
-            sum_a += p * a
-            sum_b += p * b
-            sum_aa += p * a * a
-            sum_ab += p * a * b
-            sum_bb += p * b * b
-        mean_a, mean_b = sum_a / total, sum_b / total
-        loss += weights[g] * (highest + np.log(total) - own)
-        gradient[0] += weights[g] * mean_a
-        gradient[1] += weights[g] * mean_b
-        curvature[0] += weights[g] * max(0.0, sum_aa / total - mean_a * mean_a)
-        curvature[1] += weights[g] * (sum_ab / total - mean_a * mean_b)
-        curvature[2] += weights[g] * max(0.0, sum_bb / total - mean_b * mean_b)
-    return loss

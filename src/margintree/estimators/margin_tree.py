@@ -239,6 +239,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         # On several threads products round in another way; a model must not depend on how many there are.
         with _blas().limit(limits=1):
             training_set, _ = self._training_set(data, learns_from_all=not self._only_nominates(data))
+            training_set.n_threads = self._n_threads()
             if isinstance(training_set, KernelTrainingSet):
                 training_set.leaves_one_out = self.calibration_folds == "auto"
             keep = partial(as_kept, training_set=training_set, prune=self.prune)

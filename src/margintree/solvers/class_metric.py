@@ -1,6 +1,6 @@
 """The metric in which classes are spherical: that of their shared covariance, shrunk."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,6 +9,7 @@ from scipy.linalg import eigh
 
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet, Moments, pieces
+from margintree.worker_threads import in_threads
 
 Index = npt.NDArray[np.int64]
 Single = npt.NDArray[np.float32]
@@ -37,30 +38,44 @@ class ClassMetric:
         taken = np.flatnonzero(counted)
         moments = training_set.moments if counted.all() else Moments.of(training_set, taken)
         total, centre, of_class = moments.total, moments.centre, np.bincount(classes, weight, n_classes)
-        means, length = np.zeros((n_classes, X.shape[1])), 0.0
-        for piece in pieces(taken, X):
+        parts, n_threads = pieces(taken, X), training_set.n_threads
+
+        def length_of(piece: Index) -> float:
             rows = training_set.take(piece)
-            length += float(weight[piece] @ np.einsum("ij,ij->i", rows, rows))
-            add_by_class(means, classes[piece], (rows - centre.astype(X.dtype)) * weight[piece, None].astype(X.dtype))
+            return float(weight[piece] @ np.einsum("ij,ij->i", rows, rows))
+
+        def weighed(piece: Index) -> npt.NDArray[np.floating]:
+            rows = training_set.take(piece) - centre.astype(X.dtype)
+            return np.asarray(rows * weight[piece, None].astype(X.dtype))
+
+        length = sum(in_threads(length_of, parts, n_threads))
+        means = sums_by_class(weighed, parts, classes, n_classes, n_threads)
         means /= np.where(of_class > 0.0, of_class, 1.0)[:, None]
 
-        def squares() -> Iterator[tuple[Array, Array]]:
-            for piece in pieces(taken, X):
-                rows = training_set.take(piece) - (centre + means[classes[piece]]).astype(X.dtype)
-                yield weight[piece], np.square(rows, dtype=np.float64)
+        def squares(piece: Index) -> Array:
+            rows = training_set.take(piece) - (centre + means[classes[piece]]).astype(X.dtype)
+            return np.asarray(np.square(rows, dtype=np.float64))
+
+        def fourths_of(piece: Index) -> Array:
+            return np.asarray(weight[piece] @ np.square(squares(piece)))
+
+        def fourth_of(piece: Index) -> float:
+            return float(weight[piece] @ (squares(piece) @ scale**2) ** 2)
 
         covariance = (moments.scatter - (means * of_class[:, None]).T @ means) / total
         # Divided by the fourth root of its fourth moment, no feature dominates the estimate: neither one with large
-        # values nor one that is rarely other than zero.
-        fourths = np.zeros(X.shape[1])
-        for of_row, squared in squares():
-            fourths += of_row @ np.square(squared)
-        scale = np.where(fourths > 0.0, fourths / total, 1.0) ** -0.25
-        fourth = sum(float(of_row @ (squared @ scale**2) ** 2) for of_row, squared in squares())
+        # values nor one that is rarely other than zero. One that only varies between classes has its variance there;
+        # if all do, distances stay as they are.
+        between = np.diagonal(moments.scatter) / total
+        within = np.sqrt(np.sum(in_threads(fourths_of, parts, n_threads), axis=0) / total)
+        varies = within > LEAST_VARIANCE * between
+        squared = np.where(varies, within, between if varies.any() else 1.0)
+        scale = np.where(squared > 0.0, squared, 1.0) ** -0.5
+        fourth = sum(in_threads(fourth_of, parts, n_threads))
         # Of the drivers of eigh, the default one fails on some matrices of low rank.
         values, vectors = eigh(scale[:, None] * covariance * scale, driver="evd")
         values = shrunk(values, fourth / total, float(importance.sum()))
-        least = LEAST_VARIANCE * float(np.sum(scale**2 * np.diagonal(moments.scatter))) / total / X.shape[1]
+        least = LEAST_VARIANCE * float(np.mean(scale**2 * between))
         transform = scale[:, None] * vectors / np.sqrt(np.maximum(values, least if least > 0.0 else 1.0))
         variance = float(np.sum(transform * (moments.scatter @ transform)))
         ratio = length / variance if 0.0 < variance < np.inf else 1.0
@@ -71,8 +86,11 @@ class ClassMetric:
         X = training_set.X
         result = np.empty((training_set.n_rows, X.shape[1]), dtype=np.float32)
         centre, transform = self.centre.astype(X.dtype), self.transform.astype(X.dtype)
-        for piece in pieces(np.arange(len(result)), X):
+
+        def fill(piece: Index) -> None:
             result[piece] = (training_set.take(piece) - centre) @ transform
+
+        in_threads(fill, pieces(np.arange(len(result)), X), training_set.n_threads)
         return result
 
 
@@ -88,7 +106,21 @@ def shrunk(eigenvalues: Array, fourth: float, n_rows: float) -> Array:
     return np.asarray(eigenvalues + shrinkage * (size - eigenvalues))
 
 
-def add_by_class(sums: Array, classes: Index, rows: npt.NDArray[np.floating]) -> None:
-    """Add rows, which come sorted by class, to the sums of their classes."""
-    present, first = np.unique(classes, return_index=True)
-    sums[present] += np.add.reduceat(rows, first, axis=0, dtype=np.float64)
+def sums_by_class(
+    rows: Callable[[Index], npt.NDArray[np.floating]],
+    parts: Sequence[Index],
+    classes: Index,
+    n_classes: int,
+    n_threads: int,
+) -> Array:
+    """Return the sum of the rows of each class; ``rows`` gives those of a part, and rows are sorted by class."""
+
+    def sums_of(part: Index) -> tuple[Index, Array]:
+        present, first = np.unique(classes[part], return_index=True)
+        return present, np.add.reduceat(rows(part), first, axis=0, dtype=np.float64)
+
+    found = in_threads(sums_of, parts, n_threads)
+    result = np.zeros((n_classes, found[0][1].shape[1]))
+    for present, sums in found:
+        result[present] += sums
+    return result

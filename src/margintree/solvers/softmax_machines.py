@@ -12,11 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from margintree import compiled
-from margintree.solvers.class_metric import ClassMetric, add_by_class
+from margintree.solvers.class_metric import ClassMetric, sums_by_class
 from margintree.solvers.classifier import LinearClassifier, NodeClassifier
+from margintree.solvers.score_weights import ScoreGroups
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet, pieces
-from margintree.worker_threads import stoppable
+from margintree.worker_threads import in_threads, stoppable
 
 Index = npt.NDArray[np.int64]
 Single = npt.NDArray[np.float32]
@@ -76,6 +77,7 @@ class SoftmaxTrainer:
     order: Index
     cost: Array
     n_classes: int
+    n_threads: int = 1
 
     @property
     def _has_class_of_several_rows(self) -> bool:
@@ -87,8 +89,8 @@ class SoftmaxTrainer:
         own = lists.classes[:, 0].astype(np.int64)
         metric = ClassMetric.of(training_set, own, importance)
         counted = order[importance[order] > 0.0]
-        cost, n_classes = 1.0 / training_set.ridge, training_set.n_classes
-        return cls(metric.rows(training_set), metric, lists, importance, counted, cost, n_classes)
+        cost, sizes = 1.0 / training_set.ridge, (training_set.n_classes, training_set.n_threads)
+        return cls(metric.rows(training_set), metric, lists, importance, counted, cost, *sizes)
 
     def train(self, cost_factor: float, tol: float, max_iter: int) -> tuple[list[NodeClassifier], float, float]:
         """Return the machine of each class, the weight of the path score, and the relative duality gap."""
@@ -128,24 +130,33 @@ class SoftmaxTrainer:
         """
         own, weight = self.lists.classes[:, 0].astype(np.int64), self.importance
         class_weight = np.bincount(own, weight, self.n_classes)
-        means = np.zeros((self.n_classes, self.Z.shape[1]))
-        for piece in pieces(np.flatnonzero(weight), self.Z):
-            add_by_class(means, own[piece], self.Z[piece] * weight[piece, None].astype(np.float32))
+        means = sums_by_class(
+            lambda piece: self.Z[piece] * weight[piece, None].astype(np.float32),
+            pieces(np.flatnonzero(weight), self.Z),
+            own,
+            self.n_classes,
+            self.n_threads,
+        )
         centres = (means / np.where(class_weight > 0.0, class_weight, 1.0)[:, None]).astype(np.float32)
         log_prior = self.metric.variance * np.log(np.where(class_weight > 0.0, class_weight, 0.5) / weight.sum())
         constants = log_prior - 0.5 * np.einsum("ij,ij->i", centres, centres).astype(np.float64)
-        scores = np.zeros(self.lists.classes.shape, dtype=np.float32)
-        compiled.softmax_dual.mean_scores(
-            self.Z,
-            centres,
-            constants,
-            log_prior,
-            self.metric.variance,
-            self.lists.classes,
-            np.minimum(1.0, weight),
-            class_weight,
-            scores,
-        )
+        scores, own_weight = np.zeros(self.lists.classes.shape, dtype=np.float32), np.minimum(1.0, weight)
+
+        def fill(piece: Index) -> None:
+            part = slice(piece[0], piece[-1] + 1)
+            compiled.softmax_dual.mean_scores(
+                self.Z[part],
+                centres,
+                constants,
+                log_prior,
+                self.metric.variance,
+                self.lists.classes[part],
+                own_weight[part],
+                class_weight,
+                scores[part],
+            )
+
+        in_threads(fill, pieces(np.arange(len(self.Z)), self.Z), self.n_threads)
         return centres, constants, scores
 
     @cached_property
@@ -161,11 +172,11 @@ class SoftmaxTrainer:
             return 0.0 if self.lists.are_complete else 1.0, 0.0
         is_listed = self.lists.classes[rows] >= 0
         start = np.concatenate([[0], np.cumsum(is_listed.sum(axis=1))])
-        facts = [fact[rows][is_listed].astype(np.float64) for fact in (self._mean_scores[2], self.lists.path_scores)]
+        scores = [score[rows][is_listed].astype(np.float64) for score in (self._mean_scores[2], self.lists.path_scores)]
         is_own = np.isin(np.arange(start[-1]), start[:-1])
+        groups = ScoreGroups(start, np.column_stack(scores), is_own, self.importance[rows])
         usual = np.array([1.0 / self.metric.variance, 0.0])
         # Where no row has a rival, nothing but discriminant analysis is known.
         pull = np.array([PULL / usual[0] ** 2, 0.0])
-        is_free = np.array([True, not self.lists.are_complete])
-        found = compiled.sigmoids.fit_weights(start, *facts, is_own, self.importance[rows], usual, pull, is_free)
+        found = groups.fit(usual, pull, np.array([True, not self.lists.are_complete]))
         return float(found[0]), float(found[1])

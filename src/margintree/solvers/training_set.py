@@ -20,7 +20,7 @@ from margintree.solvers.linear_rows import POLISH_WORK, LinearRows
 from margintree.solvers.node_rows import Matrix, NodeRows, sample_of_classes
 from margintree.solvers.row_layout import IndexedRows, SparseRows, layout, with_constant
 from margintree.solvers.solution import Array, SVMSolution
-from margintree.worker_threads import stoppable
+from margintree.worker_threads import in_threads, stoppable
 
 Index = npt.NDArray[np.int64]
 
@@ -33,6 +33,8 @@ PIECE_VALUES = 2**20
 # Sums over products of features need a matrix of that size, up to so many features. Sparse rows are made dense for
 # them while that takes no more than so many products.
 MOST_DENSE_FEATURES, MOMENT_WORK = 2**12, 2**29
+# Sums over products of features are computed by so many threads at most.
+GROUPS = 4
 # A sample has so many rows of a class, if there are: with fewer, nothing is left to learn from when one is left out.
 LEAST_ROWS_OF_CLASS = 8
 # A search for a labelling sees dense rows on so many principal axes: on four sets of 256 to 1000 features its splits
@@ -58,6 +60,8 @@ class TrainingSet(ABC):
     function: KernelFunction | None = None
     # A node of more rows has a sample of about so many.
     most_rows: int | None = None
+    # For passes over all rows.
+    n_threads = 1
 
     def __init__(self, class_start: Index, sample_weight: Array, cost: Array) -> None:
         self.class_start = class_start
@@ -142,10 +146,18 @@ class Moments:
             centre = np.zeros(n_features)
             for piece in pieces(row_index, X):
                 centre += weight[piece] @ training_set.take(piece) / total
-        scatter = np.zeros((n_features, n_features))
-        for piece in pieces(row_index, X):
-            rows = training_set.take(piece) - centre.astype(X.dtype)
-            scatter += rows.T @ (rows * weight[piece, None].astype(X.dtype))
+        factor, shift = np.sqrt(weight).astype(X.dtype), centre.astype(X.dtype)
+
+        def scatter_of(group: Index) -> Array:
+            scatter = np.zeros((n_features, n_features))
+            for piece in pieces(group, X):
+                rows = (training_set.take(piece) - shift) * factor[piece, None]
+                scatter += rows.T @ rows
+            return scatter
+
+        # A fixed number of sums, whatever the number of threads; together they are smaller than the rows.
+        groups = np.array_split(row_index, max(1, min(GROUPS, len(row_index) // (2 * n_features))))
+        scatter = np.sum(in_threads(scatter_of, groups, training_set.n_threads), axis=0)
         return cls(total, centre, scatter)
 
     @property
@@ -238,12 +250,16 @@ class LinearTrainingSet(TrainingSet):
     def leading(self) -> Array | None:
         """Dense rows on their leading principal axes; None if there are hardly more features than axes."""
         n_features = self.X.shape[1]
-        if not self.has_moments or n_features <= 2 * LEADING_AXES:
+        if sp.issparse(self.X) or not self.has_moments or n_features <= 2 * LEADING_AXES:
             return None
         axes = eigh(self.moments.second, subset_by_index=[n_features - LEADING_AXES, n_features - 1], driver="evx")[1]
         result = np.empty((self.n_rows, LEADING_AXES))
-        for piece in pieces(np.arange(self.n_rows), self.X):
-            result[piece] = self.take(piece) @ axes.astype(self.X.dtype)
+        axes = axes.astype(self.X.dtype)
+
+        def project(piece: Index) -> None:
+            result[piece] = self.take(piece) @ axes
+
+        in_threads(project, pieces(np.arange(self.n_rows), self.X), self.n_threads)
         return result
 
     def quick_machine(
@@ -273,7 +289,9 @@ class LinearTrainingSet(TrainingSet):
 
     def part(self, row_index: Index, class_start: Index, share: Array | float = 1.0) -> "LinearTrainingSet":
         weight, cost = share * self.sample_weight[row_index], share / self.ridge[row_index]
-        return LinearTrainingSet(self.take(row_index), class_start, weight, cost, fit_intercept=self.fit_intercept)
+        found = LinearTrainingSet(self.take(row_index), class_start, weight, cost, fit_intercept=self.fit_intercept)
+        found.n_threads = self.n_threads
+        return found
 
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> LinearClassifier:
         assert isinstance(rows, LinearRows)

@@ -32,6 +32,7 @@ from margintree.training.machines import Trainer, all_pairs
 from margintree.training.pair_machines import joined, pairs_that_meet, selected, train_pairs
 from margintree.training.rest_machines import Lists, ListTrainer, train_against_all
 from margintree.training.validation import Asked, Result, result_of, weighed_decider
+from margintree.worker_threads import in_threads
 
 Index = npt.NDArray[np.int64]
 Regrow = Callable[[TrainingSet], ClassTree] | None
@@ -136,7 +137,8 @@ def decide(
     results: dict[Candidate, Result] = {}
     for number, candidate in enumerate(tried, 1):
         if not is_hopeless(candidate, results):
-            results[candidate] = result_of([one.asked(candidate) for one in rounds], n_threads)
+            asked = in_threads(lambda one, what=candidate: one.asked(what), rounds, n_threads)  # type: ignore[misc]
+            results[candidate] = result_of(asked, n_threads)
         step_done(f"decider {number}/{len(tried)}: {candidate.decide}")
     chosen, records = choose(results)
     # With many classes the machines of the candidates would be most of the memory of a fit.

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from margintree import compiled
 from margintree.prediction.decider import Decider
 from margintree.prediction.ranker import Ranker, path_candidates
+from margintree.solvers.score_weights import ScoreGroups
 from margintree.solvers.solution import Array
 from margintree.training.defaults import Candidate
 from margintree.training.held_out import HeldOut, Mask, TreeModel
@@ -152,9 +153,8 @@ def weights_of(groups: Sequence[Groups], is_free: tuple[bool, bool]) -> tuple[fl
     lengths, first, second, is_own, weights = (np.concatenate(column) for column in zip(*groups, strict=True))
     start = np.concatenate([[0], np.cumsum(lengths)])
     pull, usual = np.full(2, CALIBRATION_PULL), np.array([1.0, 0.0])
-    slope, path_weight = compiled.sigmoids.fit_weights(
-        start, first, second, is_own, weights, usual, pull, np.array(is_free)
-    )
+    found = ScoreGroups(start, np.column_stack([first, second]), is_own, weights)
+    slope, path_weight = found.fit(usual, pull, np.array(is_free))
     return max(float(slope), LEAST_SLOPE), float(path_weight)
 
 
