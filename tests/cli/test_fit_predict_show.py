@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -337,6 +338,17 @@ def test_help_shows_an_example(command):
     assert done.exit_code == 0
     assert f"Example: margintree {command} letter" in done.output
     assert "Exit code: 0" in done.output
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_paragraphs_of_the_help_fill_the_terminal(width):
+    shown = CliRunner().invoke(app, ["fit", "--help"], env={"COLUMNS": str(width)}).output
+    paragraph = next(part for part in re.split(r"\n\s*\n", shown) if "A line of an svmlight file" in part)
+    lines = [line.strip() for line in paragraph.strip().splitlines()]
+    # No line has room for the first word of the next one.
+    assert len(lines) > 3
+    assert all(len(line) + 1 + len(after.split()[0]) > width - 2 for line, after in pairwise(lines))
+    assert max(map(len, lines)) <= width
 
 
 def margintree(*arguments, **options):

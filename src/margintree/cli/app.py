@@ -13,6 +13,8 @@ app = typer.Typer(
     help="Learn a tree over classes by maximum separating margin, and classify with it.",
     no_args_is_help=True,
     add_completion=False,
+    # Joins the lines of a paragraph, which fill a terminal of any width.
+    rich_markup_mode="markdown",
 )
 ModelArgument = Annotated[Path, typer.Argument(help="Model file written by margintree fit or margintree.save_model.")]
 
