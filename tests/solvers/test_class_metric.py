@@ -79,6 +79,15 @@ def test_a_feature_that_varies_only_between_classes_has_no_unit_either():
     assert np.abs(metric_of(X, y).transform[0]).max() > np.abs(metric_of(X, y).transform[1:]).max()
 
 
+def test_the_rounding_of_a_constant_feature_is_not_its_unit():
+    X, y = gaussian(np.random.default_rng(6), n_rows=30)
+    # The mean is not exactly one of these values.
+    metric = metric_of(np.column_stack([X, np.full(len(y), 0.1), np.full(len(y), -1e4 / 3)]), y)
+    weight = np.abs(metric.transform).max(axis=1)
+    # A new row may have another value there.
+    assert weight[-2:].max() < 100.0 * weight[:-2].max()
+
+
 def test_threads_make_no_difference(monkeypatch):
     # Nine rows at a time: passes over the rows have many parts.
     monkeypatch.setattr(sets, "PIECE_VALUES", 180)

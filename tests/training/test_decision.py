@@ -43,7 +43,7 @@ from margintree.training.held_out import Rows
 from margintree.training.pair_machines import train_pairs
 from margintree.training.validation import Result, result_of, weights_of
 
-PAIRS, MORE_PAIRS = defaults.PAIRS
+PAIRS, MORE_PAIRS, MOST_PAIRS = defaults.PAIRS
 REST_WITH_PATH = replace(REST, weighs_path=True)
 ANYTHING = Wanted("auto", None, None, None, 10, 0.1)
 DECIDERS = ["paths", "pairs", "rest"]
@@ -263,12 +263,14 @@ def training_set_of(n_classes, kernel="linear", make=np.asarray):
 
 def test_pairs_and_machines_against_the_rest_are_tried_with_the_linear_kernel(monkeypatch):
     flat = [replace(one, n_finalists=30) for one in (*LOGISTIC, REST)]
-    assert candidates(ANYTHING, training_set_of(30)) == [PAIRS, *flat, REST_WITH_PATH, MORE_PAIRS]
+    assert candidates(ANYTHING, training_set_of(30)) == [PAIRS, *flat, REST_WITH_PATH, MORE_PAIRS, MOST_PAIRS]
+    # With few classes eight finalists are most of them.
+    assert MOST_PAIRS not in candidates(ANYTHING, training_set_of(16))
     # Logistic regression in the metric of the classes needs their covariance, which many sparse rows have not.
     sparse = training_set_of(30, make=sp.csr_array)
-    assert candidates(ANYTHING, sparse) == [PAIRS, *flat, REST_WITH_PATH, MORE_PAIRS]
+    assert candidates(ANYTHING, sparse) == [PAIRS, *flat, REST_WITH_PATH, MORE_PAIRS, MOST_PAIRS]
     monkeypatch.setattr(sets, "MOMENT_WORK", sparse.X.shape[0] * sparse.X.shape[1] ** 2 - 1)
-    assert candidates(ANYTHING, sparse) == [PAIRS, flat[-1], REST_WITH_PATH, MORE_PAIRS]
+    assert candidates(ANYTHING, sparse) == [PAIRS, flat[-1], REST_WITH_PATH, MORE_PAIRS, MOST_PAIRS]
 
 
 def test_pairs_among_many_are_tried_with_a_kernel_and_others_only_on_demand():
@@ -297,7 +299,7 @@ def test_what_the_user_asks_for_is_all_that_is_tried(kernel, decide):
     assert len(found) == ({"linear": 5, "rbf": 2}[kernel] if decide == "rest" else 1)
     found = candidates(Wanted(decide, 100, None, None, 10, 0.1), training_set_of(9, kernel))
     assert {one.n_finalists for one in found} == {9}
-    pairs = {"linear": defaults.PAIRS, "rbf": PAIRS_OF_KERNELS[:2]}[kernel]
+    pairs = {"linear": defaults.PAIRS, "rbf": PAIRS_OF_KERNELS}[kernel][:2]
     assert {one.gap for one in found} == ({one.gap for one in pairs} if decide == "pairs" else {defaults.GAP})
 
 
@@ -312,7 +314,7 @@ def test_machines_learn_from_lists_where_a_pass_over_all_rows_takes_too_many_pro
     assert not learns_from_all(rows)
     of_dense = [replace(one, n_finalists=min(n, 30), gap=gap) for n, gap in MORE_FINALISTS for one in LOGISTIC]
     rest = of_dense if make is np.asarray else [REST_FROM_OFFSET, REST, REST_WITH_LARGE_C]
-    assert candidates(ANYTHING, rows) == [PAIRS, *rest, MORE_PAIRS]
+    assert candidates(ANYTHING, rows) == [PAIRS, *rest, MORE_PAIRS, MOST_PAIRS]
     monkeypatch.setattr(defaults, "WORK_OF_ALL", 0)
     assert candidates(replace(ANYTHING, decide="rest"), training_set_of(30, "rbf")) == [REST]
 

@@ -65,12 +65,13 @@ class ClassMetric:
         covariance = (moments.scatter - (means * of_class[:, None]).T @ means) / total
         # Divided by the fourth root of its fourth moment, no feature dominates the estimate: neither one with large
         # values nor one that is rarely other than zero. One that only varies between classes has its variance there;
-        # if all do, distances stay as they are.
+        # if all do, distances stay as they are. What is left of a constant is rounding.
         between = np.diagonal(moments.scatter) / total
         within = np.sqrt(np.sum(in_threads(fourths_of, parts, n_threads), axis=0) / total)
-        varies = within > LEAST_VARIANCE * between
+        rounding = LEAST_VARIANCE**2 * (between + centre**2)
+        varies = within > np.maximum(LEAST_VARIANCE * between, rounding)
         squared = np.where(varies, within, between if varies.any() else 1.0)
-        scale = np.where(squared > 0.0, squared, 1.0) ** -0.5
+        scale = np.where(squared > rounding, squared, 1.0) ** -0.5
         fourth = sum(in_threads(fourth_of, parts, n_threads))
         # Of the drivers of eigh, the default one fails on some matrices of low rank.
         values, vectors = eigh(scale[:, None] * covariance * scale, driver="evd")

@@ -64,9 +64,11 @@ CLEARLY_BEHIND = 2.0
 # 4. A class whose path is twenty times less probable than the best one is hardly the right one.
 GAP = 3.0
 PATHS = Candidate("paths", 10, GAP)
-# 5. Pairs decide among three finalists, or among eight. With a kernel they decide among four, 16 or 50: nodes that
-# learn from samples of many rows nominate less exactly, and most finalists are struck off after one machine.
-PAIRS = (Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0))
+# 5. Pairs decide among three finalists, among eight, or, with many classes, among 16. With a kernel they decide among
+# four, 16 or 50: nodes that learn from samples of many rows nominate less exactly, and most finalists are struck off
+# after one machine.
+MANY_CLASSES = 16
+PAIRS = (Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0), Candidate("pairs", 16, 8.0))
 PAIRS_OF_KERNELS = (Candidate("pairs", 4, 4.0), Candidate("pairs", 16, 8.0), Candidate("pairs", 50, 20.0))
 # 6. One class against the rest has liblinear's C, which is twice ours. Machines that learn from lists may start from an
 # offset, or have a larger C. Their lists reach further than the finalists of a prediction: beyond the gap, too, a
@@ -152,8 +154,8 @@ def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:
         names = (wanted.decide,)
     elif n_classes == 2:
         names = DECIDERS_OF_TWO
-    few, more, *most = PAIRS if is_linear else PAIRS_OF_KERNELS
-    many = [more, *most] if n_classes > more.n_finalists else [more]
+    few, more, most = PAIRS if is_linear else PAIRS_OF_KERNELS
+    many = [more, most] if n_classes > MANY_CLASSES else [more]
     # What costs most to train comes last, and may not be tried at all.
     found = [one for one in (PATHS, few, *against_the_rest(training_set), *many) if one.decide in names]
     if wanted.n_finalists is not None:
