@@ -209,6 +209,21 @@ class ClassTree:
         """
         return int(self._subtree_end[self._checked(node)]) - 1
 
+    def paths(self, nodes: NDArray[Any]) -> tuple[_Integers, IntArray]:
+        """Return the nodes above some nodes, up to the root: ``above[start[i]:start[i + 1]]`` is the path of the i-th.
+
+        Examples
+        --------
+        >>> [part.tolist() for part in ClassTree.from_nested((0, (1, 2))).paths(np.array([1, 4]))]
+        [[0, 1, 3], [0, 2, 0]]
+        """
+        start = np.concatenate([[0], np.cumsum(self.depth[nodes], dtype=np.int64)])
+        above, at, place = np.empty(start[-1], dtype=np.int32), self.parent[nodes], start[:-1]
+        while len(going := np.flatnonzero(at >= 0)):
+            above[place[going]] = at[going]
+            at, place = self.parent[at[going]], place[going] + 1
+        return start, above
+
     def to_nested(self) -> NestedClasses:
         """Return the tree as nested pairs.
 

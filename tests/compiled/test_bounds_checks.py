@@ -22,7 +22,7 @@ from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.row_layout import layout, read_only
 
 tree = ClassTree([1, -1, -1], [2, -1, -1], [-1, 0, 1])
-model = LinearTree.from_classifiers(tree, [LinearClassifier(np.arange(2), np.ones(2), 0.0)], 2)
+model = LinearTree.of_trees([(tree, [LinearClassifier(np.arange(2), np.ones(2), 0.0)])], 2)
 forest = list(model.forest)
 forest[1] = read_only(np.array([99, -1, -1]))
 try:

@@ -81,8 +81,8 @@ def test_a_machine_is_its_solution_plus_the_direction_of_the_mean(make, mean_wei
     rows, weight = layout(make(X)), np.random.default_rng(0).uniform(0.5, 2.0, size=len(X))
     members = row_index[signs > 0.0]
     work = np.zeros((2, X.shape[1]))
-    columns, values, intercept, _, _ = leaf_dual.solve_leaf(
-        *(rows, members, weight, mean_weight, row_index, signs, offsets, ridge, squared_norms(rows, len(X))),
+    columns, values, intercept = leaf_dual.solve_leaf(
+        *(rows, (row_index, signs, offsets), (members, weight, mean_weight), ridge, squared_norms(rows, len(X))),
         *(True, work, 1e-10, 100_000, 1, stop_flag()),
     )
     mean = weight[members] @ X[members]

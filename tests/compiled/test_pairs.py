@@ -78,7 +78,7 @@ def test_no_other_blend_has_a_smaller_loss(seed):
         slack = np.maximum(0.0, 1.0 - signs * (features @ blend))
         return 0.5e-3 * blend @ blend + 0.5 * weights[row] @ slack**2
 
-    found = pairs.fit_blend(class_start, pair_start, row, projection, path_score, weights, 1e-3, 100)
+    found = pairs.fit_blend(class_start, pair_start, row, projection, path_score, weights, 1e-3)
     best = minimize(loss, np.zeros(3), method="BFGS", options={"gtol": 1e-10})
     np.testing.assert_allclose(found, best.x, atol=1e-5)
     assert loss(found) <= best.fun * (1 + 1e-9)

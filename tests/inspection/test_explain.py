@@ -132,7 +132,7 @@ def test_comparisons_of_pairs_are_those_that_machines_were_asked_for(digits):
     model, X, _ = digits
     n_compared = [sum(c.source == "machine" for c in model.explain(row).comparisons) for row in X[:100]]
     ranker = replace(model._ranker, decider=Decider("paths"))
-    n_nodes = ranker.top(X[:100], 1)[2]
+    n_nodes = ranker.winners(X[:100])[1]
     np.testing.assert_array_equal(n_compared, model.n_evaluations(X[:100]) - n_nodes)
     assert sum(n_compared) > 0
 

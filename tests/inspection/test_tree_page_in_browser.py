@@ -57,7 +57,7 @@ def generated_page(tmp_path_factory):
     model.tree_ = ClassTree.from_preorder(leaf_class)
     model.classes_, model.n_features_in_ = np.array([f"class {k:05d}" for k in range(N_GENERATED)]), 3
     machines = [LinearClassifier(np.arange(3), rng.normal(size=3), 0.0) for _ in range(N_GENERATED - 1)]
-    model._model = LinearTree.from_classifiers(model.tree_, machines, 3)
+    model._model = LinearTree.of_trees([(model.tree_, machines)], 3)
     page = tmp_path_factory.mktemp("generated") / "page.html"
     export_html(model, page, rng.normal(size=(2000, 3)), model.classes_[rng.integers(0, N_GENERATED, 2000)])
     return page

@@ -123,10 +123,7 @@ def test_the_walk_along_all_paths_says_the_same(text, model):
     forest = ranker.tree.forest
     decider = ranker.decider.arrays(forest)
     classes, scores = np.empty((X.shape[0], 8), dtype=np.int64), np.empty((X.shape[0], 8))
-    compiled.ranking.top(
-        *(layout(X), 0, X.shape[0], forest, decider, 0, np.inf, 8, 8, classes, scores),
-        np.empty(X.shape[0], dtype=np.int64),
-    )
+    compiled.ranking.top(layout(X), 0, X.shape[0], forest, decider, 0, np.inf, 8, classes, scores)
     found, probabilities = model.predict_top_k(X, 8)
     np.testing.assert_array_equal(found, classes)
     np.testing.assert_allclose(probabilities, scores, atol=1e-9)

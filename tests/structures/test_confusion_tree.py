@@ -109,18 +109,3 @@ def test_components_stay_whole_while_there_are_several():
 
 def test_a_single_class_is_a_leaf():
     assert confusion_tree(np.ones((1, 1))).to_nested() == 0
-
-
-@pytest.mark.parametrize(
-    ("affinity", "match"),
-    [
-        (np.ones((2, 3)), r"square matrix.*Got shape \(2, 3\)"),
-        (np.empty((0, 0)), r"square matrix.*Got shape \(0, 0\)"),
-        (np.array([[1.0, -1.0], [-1.0, 1.0]]), "not negative"),
-        (np.array([[1.0, np.nan], [np.nan, 1.0]]), "finite"),
-        (np.array([[1.0, 2.0], [0.0, 1.0]]), "symmetric"),
-    ],
-)
-def test_what_is_no_affinity_is_refused(affinity, match):
-    with pytest.raises(ValueError, match=match):
-        confusion_tree(affinity)

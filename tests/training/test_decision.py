@@ -534,7 +534,7 @@ def test_pairs_among_all_classes_decide_as_a_coupling_of_one_vs_one(digits, kern
     np.testing.assert_array_equal(model.predict(X)[is_clear], expected[is_clear])
     # There is more to it than the path.
     assert (model._ranker.decider.kind, len(model._ranker.decider.pair_other)) == ("pairs", 45)
-    paths = replace(model._ranker, decider=Decider("paths")).top(X, 1)[0][:, 0]
+    paths = replace(model._ranker, decider=Decider("paths")).winners(X)[0]
     assert (paths != expected)[is_clear].any()
 
 

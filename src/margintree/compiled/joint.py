@@ -48,8 +48,9 @@ def block_sum(alpha, start, i):
 
 
 @compiled
-def worst_values(rows, classes, path_start, path_node, path_sign, weights, worst):
+def worst_values(rows, classes, paths, weights, worst):
     """Fill ``worst`` with min_v t_jv w_v'x_j of every row."""
+    path_start, path_node, path_sign = paths
     for i in range(classes.shape[0]):
         worst[i] = np.inf
         for p in range(path_start[classes[i]], path_start[classes[i] + 1]):
@@ -113,29 +114,13 @@ def solve_block(rows, i, nodes, signs, ridge, squared_norm, block, weights, pull
 
 
 @compiled
-def solve(
-    rows,
-    classes,
-    path_start,
-    path_node,
-    path_sign,
-    ridge,
-    squared_norms,
-    start,
-    alpha,
-    weights,
-    worst,
-    tol,
-    max_iter,
-    seed,
-    stop,
-):
+def solve(rows, classes, paths, ridge, squared_norms, start, alpha, weights, worst, tol, max_iter, seed, stop):
     """Run from ``alpha`` and its ``weights``; fill both and ``worst``, the values min_v t_jv w_v'x_j.
 
-    The nodes and signs on the path to class k are ``path_start[k] : path_start[k + 1]`` of ``path_node`` and
-    ``path_sign``; the block of row j is ``start[j] : start[j + 1]`` of ``alpha``. Returns the number of epochs, the
-    primal and the dual value.
+    ``paths`` are the ``Paths`` of ``margintree.solvers.joint``; the block of row j is ``start[j] : start[j + 1]`` of
+    ``alpha``. Returns the number of epochs, the primal and the dual value.
     """
+    path_start, path_node, path_sign = paths
     n = ridge.shape[0]
     active = np.arange(n)
     n_active = n
@@ -154,17 +139,9 @@ def solve(
         while position < n_active:
             i = active[position]
             path = slice(path_start[classes[i]], path_start[classes[i] + 1])
+            nodes, signs, block = path_node[path], path_sign[path], alpha[start[i] : start[i + 1]]
             value, gradient, change, leaves = solve_block(
-                rows,
-                i,
-                path_node[path],
-                path_sign[path],
-                ridge[i],
-                squared_norms[i],
-                alpha[start[i] : start[i + 1]],
-                weights,
-                pulls,
-                shrink_above,
+                rows, i, nodes, signs, ridge[i], squared_norms[i], block, weights, pulls, shrink_above
             )
             if leaves:
                 n_active -= 1
@@ -187,7 +164,7 @@ def solve(
             continue
         squared_norm = np.dot(flat, flat)
         dual = dual_value(alpha, start, ridge, squared_norm)
-        worst_values(rows, classes, path_start, path_node, path_sign, weights, worst)
+        worst_values(rows, classes, paths, weights, worst)
         primal = 0.5 * squared_norm + loss(worst, ridge)
         if primal - dual <= tol * primal:
             return n_iter, primal, dual

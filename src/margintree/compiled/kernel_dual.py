@@ -14,7 +14,8 @@ plain cyclic sweeps.
 
 Kernel rows are read as ``gram[slot[i]]``, in which the rows of class k begin at ``column[k]``: a node reads its part of
 a matrix over more rows where it is. A row that is not in memory has slot -1: the sweep stops there and returns it, and
-the caller fills the slot and resumes.
+the caller fills the slot and resumes. ``rows`` is ``(gram, slot, column, recent, classes, class_start)``, where
+``recent`` marks the slots in use since it was cleared.
 
 See docs/solvers/kernel_dual.md.
 """
@@ -90,29 +91,13 @@ def weigh(alpha, signed, ridge, cost, inverse_curvature, gains):
 
 
 @compiled
-def sweeps(
-    gram,
-    slot,
-    column,
-    recent,
-    classes,
-    class_start,
-    coupling,
-    ridge,
-    curvature,
-    alpha,
-    signed,
-    tol,
-    cutoff,
-    max_updates,
-    resume,
-    stop,
-):
+def sweeps(rows, coupling, ridge, curvature, alpha, signed, tol, cutoff, max_updates, resume, stop):
     """Sweep until the gap closes, the dual exceeds ``cutoff``, the updates are used up or a row is missing.
 
     ``resume`` is [row to continue from, gain threshold of the unfinished sweep]; a fresh sweep starts at row 0. Returns
     the number of updates, the primal and dual value, and the missing row or -1.
     """
+    gram, slot, column, recent, classes, class_start = rows
     n = alpha.shape[0]
     cost, inverse_curvature, gains = np.empty(n), np.empty(n), np.empty(n)
     for j in range(n):
@@ -153,8 +138,9 @@ def sweeps(
 
 
 @compiled
-def signed_decisions(gram, slot, column, classes, class_start, coupling, alpha, signed, first):
+def signed_decisions(rows, coupling, alpha, signed, first):
     """Accumulate ``signed`` for the rows from ``first`` on; return the missing row or -1."""
+    gram, slot, column, _, classes, class_start = rows
     for i in range(first, alpha.shape[0]):
         if alpha[i] != 0.0:
             if slot[i] < 0:
@@ -173,8 +159,9 @@ def triangle(gram, slot, place, system):
 
 
 @compiled
-def class_gram(gram, slot, column, classes, class_start, coefficients, result, first):
+def class_gram(rows, coefficients, result, first):
     """Accumulate G_kl = sum_{i in k, j in l} a_i a_j K_ij; return the missing row or -1."""
+    gram, slot, column, _, classes, class_start = rows
     for i in range(first, coefficients.shape[0]):
         if coefficients[i] == 0.0:
             continue

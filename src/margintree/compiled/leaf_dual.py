@@ -81,10 +81,11 @@ def solve_with_margins(
 
 
 @by_type
-def _take_out(rows, row_index, work, columns, values, n_taken):
+def _take_out(rows, row_index, work, columns, values):
     """Move the entries of ``work`` that the given rows can have to ``columns`` and ``values``; return their number."""
 
-    def dense(rows, row_index, work, columns, values, n_taken):
+    def dense(rows, row_index, work, columns, values):
+        n_taken = 0
         for c in range(work.shape[0]):
             if work[c] != 0.0:
                 columns[n_taken], values[n_taken] = c, work[c]
@@ -92,8 +93,9 @@ def _take_out(rows, row_index, work, columns, values, n_taken):
                 n_taken += 1
         return n_taken
 
-    def sparse(rows, row_index, work, columns, values, n_taken):
+    def sparse(rows, row_index, work, columns, values):
         indptr, indices, _ = rows
+        n_taken = 0
         for i in row_index:
             for p in range(indptr[i], indptr[i + 1]):
                 c = indices[p]
@@ -107,43 +109,28 @@ def _take_out(rows, row_index, work, columns, values, n_taken):
 
 
 @compiled
-def solve_leaf(
-    rows,
-    members,
-    weights,
-    mean_weight,
-    row_index,
-    signs,
-    offsets,
-    ridge,
-    squared_norms,
-    fit_intercept,
-    work,
-    tol,
-    max_iter,
-    seed,
-    stop,
-):
-    """Return columns, weights and intercept of one machine, with the epochs and the relative gap.
+def solve_leaf(rows, listed, mean, ridge, squared_norms, fit_intercept, work, tol, max_iter, seed, stop):
+    """Return columns, weights and intercept of one machine.
 
     The weights are the solution plus ``mean_weight`` times the direction of the class mean.
 
-    ``members`` are the rows of the class that count for the mean, a part of ``row_index``. ``work`` has two rows of
-    zeros, as long as a row is wide, and is left so.
+    ``listed`` has the rows with their signs and offsets, ``mean`` those that count for the mean of the class, the
+    weights of all rows and ``mean_weight``. ``work`` has two rows of zeros, as long as a row is wide, and is left so.
     """
-    solution, mean = work[0], work[1]
+    (row_index, signs, offsets), (members, weights, mean_weight) = listed, mean
+    solution, total = work[0], work[1]
     margins = 1.0 - signs * offsets
-    intercept, n_iter, gap = solve_with_margins(
+    intercept, _, _ = solve_with_margins(
         rows, row_index, signs, margins, ridge, squared_norms, fit_intercept, solution, tol, max_iter, seed, stop
     )
     if mean_weight != 0.0:
         squared_norm = 0.0
         for i in members:
-            row_add(rows, i, weights[i], mean)
+            row_add(rows, i, weights[i], total)
         for i in members:
-            squared_norm += weights[i] * row_dot(rows, i, mean)
+            squared_norm += weights[i] * row_dot(rows, i, total)
         for i in members:
-            row_clear(rows, i, mean)
+            row_clear(rows, i, total)
         if squared_norm > 0.0:
             for i in members:
                 row_add(rows, i, weights[i] * mean_weight / np.sqrt(squared_norm), solution)
@@ -154,6 +141,6 @@ def solve_leaf(
         room += np.int64(last - first)
     room = min(room, solution.shape[0])
     columns, values = np.empty(room, dtype=np.int64), np.empty(room)
-    n_taken = _take_out(rows, row_index, solution, columns, values, 0)
+    n_taken = _take_out(rows, row_index, solution, columns, values)
     order = np.argsort(columns[:n_taken])
-    return columns[order], values[order], intercept, n_iter, gap
+    return columns[order], values[order], intercept

@@ -13,7 +13,7 @@ from margintree.compiled.rows import squared_norms
 
 @compiled
 def between(rows, n_columns, row_index, n_left, ridge, constant, tol, max_iter, seed, stop):
-    """Return the columns in use, the weights over them (and the constant column's), and the relative gap.
+    """Return the columns in use, and the weights over them and the constant column.
 
     The first ``n_left`` rows of ``row_index`` are the positive ones; ``ridge`` is that of all rows.
     """
@@ -30,7 +30,6 @@ def between(rows, n_columns, row_index, n_left, ridge, constant, tol, max_iter, 
         own_ridge[i] = ridge[row_index[i]]
     weights = np.zeros(columns.shape[0] + (1 if constant else 0))
     alpha, decision = np.zeros(n), np.empty(n)
-    _, primal, dual = solve(
-        own, signs, own_ridge, squared_norms(own, n), alpha, weights, decision, tol, np.inf, max_iter, seed, stop
-    )
-    return columns, weights, (primal - dual) / primal if primal > 0.0 else 0.0
+    norms = squared_norms(own, n)
+    solve(own, signs, own_ridge, norms, alpha, weights, decision, tol, np.inf, max_iter, seed, stop)
+    return columns, weights

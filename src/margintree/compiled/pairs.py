@@ -6,8 +6,11 @@ Rows are sorted by class, class k having ``class_start[k]:class_start[k + 1]``; 
 
 import numpy as np
 
+from margintree.compiled import MAX_HALVINGS
 from margintree.compiled.compile import compiled
 from margintree.compiled.rows import row_add, row_clear, row_dot
+
+MAX_STEPS = 100
 
 
 @compiled
@@ -74,7 +77,7 @@ def class_projections(rows, n_features, class_start, weights, squared_norms, pai
 
 
 @compiled
-def fit_blend(class_start, pair_start, pair_row, projections, path_scores, weights, penalty, max_iter):
+def fit_blend(class_start, pair_start, pair_row, projections, path_scores, weights, penalty):
     """Return b that minimises penalty / 2 |b|^2 + 1/2 sum_j weight_j max(0, 1 - sign_j features_j'b)^2.
 
     The features of a pair are 1, its projection and its path score; its weight is that of its row. The loss is
@@ -84,10 +87,10 @@ def fit_blend(class_start, pair_start, pair_row, projections, path_scores, weigh
     pairs = (class_start, pair_start, pair_row, projections, path_scores)
     blend = np.zeros(3)
     loss, gradient, curvature = _blend_loss(pairs, weights, penalty, blend)
-    for _ in range(max_iter):
+    for _ in range(MAX_STEPS):
         step = -np.linalg.solve(curvature, gradient)
         improved = False
-        for _ in range(30):
+        for _ in range(MAX_HALVINGS):
             trial = blend + step
             new = _blend_loss(pairs, weights, penalty, trial)
             if new[0] < loss:

@@ -1,7 +1,8 @@
 """Probabilities along the paths of a tree of linear regressors.
 
 A node's value v says that a row goes left with probability clip(1/2 + v, 0, 1); the probability of a node is the
-product along its path. The weights of a node are spread over a work vector once for all rows that want them.
+product along its path. The weights of a node are spread over a work vector once for all rows that want them. ``nodes``
+is ``(children_left, children_right, start, columns, weights, intercepts)``; see ``ProbabilityTree``.
 """
 
 import numpy as np
@@ -17,8 +18,9 @@ def left_probability(rows, row, spread, intercept):
 
 
 @compiled
-def greedy(rows, n_rows, n_features, children_left, children_right, start, columns, weights, intercepts):
+def greedy(rows, n_rows, n_features, nodes):
     """Return the leaf that each row reaches by the sign of the values; rows of a subtree stay together."""
+    children_left, children_right, start, columns, weights, intercepts = nodes
     leaf = np.empty(n_rows, dtype=np.int32)
     order = np.arange(n_rows)
     spread = np.zeros(n_features)
@@ -50,8 +52,9 @@ def greedy(rows, n_rows, n_features, children_left, children_right, start, colum
 
 
 @compiled
-def products(rows, n_rows, n_features, children_left, children_right, start, columns, weights, intercepts):
+def products(rows, n_rows, n_features, nodes):
     """Return the probability that each row reaches each node, nodes by rows."""
+    children_left, children_right, start, columns, weights, intercepts = nodes
     result = np.ones((children_left.shape[0], n_rows))
     spread = np.zeros(n_features)
     # Preorder meets every parent before its children.
@@ -94,14 +97,13 @@ def arrive(node, members, member_product, leaf_class, leaf, best):
 
 
 @compiled
-def most_probable(
-    rows, n_rows, n_features, children_left, children_right, leaf_class, depth, start, columns, weights, intercepts
-):
+def most_probable(rows, n_rows, n_features, nodes, leaf_class, depth):
     """Return the most probable leaf of every row and how many nodes were evaluated for it.
 
     Depth first, the more probable side first; a subtree is skipped if it is less probable than the best leaf so far.
     Ties go to the first class.
     """
+    children_left, children_right, start, columns, weights, intercepts = nodes
     leaf = np.zeros(n_rows, dtype=np.int32)
     best = np.full(n_rows, -1.0)
     n_evaluations = np.zeros(n_rows, dtype=np.int64)

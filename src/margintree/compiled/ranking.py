@@ -15,11 +15,9 @@ import numpy as np
 from margintree.compiled.compile import compiled
 from margintree.compiled.pointers import pointers
 from margintree.compiled.tables import room_for_hits, table_dot
-from margintree.compiled.walk import Forest, all_paths, beam, bounded, keep
+from margintree.compiled.walk import Forest, all_paths, beam, bounded, keep, log_probability, machine_value
 
 BY_PATHS, BY_PAIRS, BY_REST = 0, 1, 2
-# Up to here several trees follow all their paths in tens of microseconds.
-FEW_CLASSES = 128
 # exp of it is far from overflow, and sums of many as well.
 LARGEST_EXPONENT = 600.0
 SMALLEST_REST = 1e-290
@@ -75,9 +73,7 @@ def candidates(rows, i, forest, width, gap, size, classes, scores, work):
     if width > 0 and n_trees == 1:
         # A literal 0 would be compiled apart from other numbers.
         base = np.int64(0)
-        return beam(
-            rows, i, forest, roots[0], width, gap, classes, scores, base, size, work.nodes, work.scores, work.hits
-        )
+        return beam(rows, i, forest, roots[0], width, gap, classes, scores, base, size, work)
     class_scores = work.class_scores
     class_scores[:] = 0.0
     if width == 0:
@@ -99,23 +95,12 @@ def candidates(rows, i, forest, width, gap, size, classes, scores, work):
     listed = np.empty(n_trees, dtype=np.int64)
     for t in range(n_trees):
         listed[t], count = beam(
-            rows,
-            i,
-            forest,
-            roots[t],
-            width,
-            gap,
-            work.tree_classes,
-            work.tree_scores,
-            t * size,
-            size,
-            work.nodes,
-            work.scores,
-            work.hits,
+            rows, i, forest, roots[t], width, gap, work.tree_classes, work.tree_scores, t * size, size, work
         )
         n_evaluations += count
-    n_classes = (roots[1] + 1) // 2
-    n_found = _mean_of_lists(listed, size, gap, n_classes, work.tree_classes, work.tree_scores, classes, scores)
+    n_found = _mean_of_lists(
+        listed, size, gap, n_classes_of(forest), work.tree_classes, work.tree_scores, classes, scores
+    )
     return n_found, n_evaluations
 
 
@@ -156,15 +141,20 @@ def _mean_of_lists(listed, size, gap, n_classes, tree_classes, tree_scores, clas
 
 
 @compiled
+def n_classes_of(forest):
+    """Return the number of leaves of each tree."""
+    return (forest.roots[1] + 1) // 2
+
+
+@compiled
 def workspace(rows, first, last, forest, width, n_classes, size):
     """Return what ``candidates`` writes on for rows ``first:last``."""
     n_trees, follows_all = forest.n_trees, width == 0
-    may_follow_all = follows_all or follows_all_for_more(forest)
     return Workspace(
         np.empty(2 * width, dtype=np.int64),
         np.empty(2 * width),
-        np.empty(forest.n_nodes if may_follow_all else 0),
-        np.empty(n_classes if may_follow_all else 0),
+        np.empty(forest.n_nodes if follows_all else 0),
+        np.empty(n_classes if follows_all else 0),
         np.empty(0 if follows_all else n_trees * size, dtype=np.int64),
         np.empty(0 if follows_all else n_trees * size),
         room_for_hits(rows, forest.table, first, last),
@@ -251,86 +241,101 @@ def rank(rows, i, decider, classes, scores, n_found, hits):
 
 
 @compiled
-def ranked(rows, i, forest, decider, width, gap, n_finalists, n_asked, classes, scores, more, work):
-    """Rank the classes of one row; return their number, at least ``n_asked`` of them, and the machines evaluated.
+def winners(rows, first, last, forest, decider, width, gap, size, classes, n_evaluations):
+    """Fill the most probable class of rows ``first:last``, and the machines evaluated."""
+    rows_, forest_, decider_ = pointers(rows), Forest(*pointers(forest)), Decider(*pointers(decider))
+    work = workspace(rows_, first, last, forest_, width, n_classes_of(forest_), size)
+    finalists, scores = np.empty(size, dtype=np.int64), np.empty(size)
+    for i in range(first, last):
+        n_found, n_evaluations[i] = candidates(rows_, i, forest_, width, gap, size, finalists, scores, work)
+        n_evaluations[i] += rank(rows_, i, decider_, finalists, scores, n_found, work.hits)
+        classes[i] = finalists[0]
 
-    If there are fewer finalists, other paths supply the rest, with the probability of these paths. ``more`` is a second
-    pair of arrays for them. Several trees then follow all paths, if there are few, as for probabilities.
+
+@compiled
+def top(rows, first, last, forest, decider, width, gap, size, classes, scores):
+    """Fill rows ``first:last`` of ``classes`` and ``scores`` with the best classes and their probabilities.
+
+    They are the largest of ``probabilities``. Means of several trees are known for all classes or none; of one tree
+    only the paths are followed that lead to the best classes.
     """
-    n_found, n_evaluations = candidates(rows, i, forest, width, gap, n_finalists, classes, scores, work)
-    n_evaluations += rank(rows, i, decider, classes, scores, n_found, work.hits)
-    if n_found >= n_asked:
-        return n_found, n_evaluations
-    more_classes, more_scores = more
-    n_listed, n_trees, best = n_found, forest.n_trees, scores[0]
-    listed = classes[:n_listed].copy()
-    more_width = 0 if width == 0 or follows_all_for_more(forest) else max(width, n_asked)
-    n_more, count = candidates(
-        rows, i, forest, more_width, np.inf, more_classes.shape[0], more_classes, more_scores, work
-    )
-    share = 1.0
-    if n_trees > 1:
-        # The paths of one tree have what the listed ones leave. Means of several share it.
-        known, whole, class_scores = 0.0, 1.0, work.class_scores
-        if more_width == 0:
-            highest = class_scores.max()
-            whole = np.exp((class_scores - highest) / n_trees).sum()
-            for m in range(n_listed):
-                known += np.exp((class_scores[listed[m]] - highest) / n_trees)
-        else:
-            for j in range(n_more):
-                known += np.exp(more_scores[j]) if _is_in(listed, more_classes[j]) else 0.0
-        rest = 1.0 - known / whole
-        # Less than rounding leaves is nothing.
-        share = max(0.0, 1.0 - scores[:n_listed].sum()) / rest if rest > 1e-12 else 0.0
-    for j in range(n_more):
-        if not _is_in(listed, more_classes[j]):
-            score = min(share * np.exp(more_scores[j]), BELOW_THE_BEST * best)
-            n_found = keep(classes, scores, 0, classes.shape[0], n_found, more_classes[j], score)
-    return n_found, n_evaluations + count
+    rows_, forest_, decider_ = pointers(rows), Forest(*pointers(forest)), Decider(*pointers(decider))
+    n_asked, n_classes, follows_all = classes.shape[1], n_classes_of(forest_), width == 0 or forest_.n_trees > 1
+    work = workspace(rows_, first, last, forest_, width, n_classes, size)
+    finalists, finalist_scores = np.empty(size, dtype=np.int64), np.empty(size)
+    # Pending nodes of one tree are fewer than its nodes.
+    pending, node_scores = np.empty(forest_.n_nodes, dtype=np.int64), np.empty(forest_.n_nodes)
+    row = np.empty(n_classes if follows_all else 0)
+    for i in range(first, last):
+        n_found, _ = candidates(rows_, i, forest_, width, gap, size, finalists, finalist_scores, work)
+        rank(rows_, i, decider_, finalists, finalist_scores, n_found, work.hits)
+        n_kept = 0
+        if follows_all:
+            _fill_all(rows_, i, forest_, finalists, finalist_scores, n_found, row, node_scores, work.hits)
+            for k in range(n_classes):
+                n_kept = keep(classes[i], scores[i], 0, n_asked, n_kept, k, row[k])
+            continue
+        for j in range(n_found):
+            n_kept = keep(classes[i], scores[i], 0, n_asked, n_kept, finalists[j], finalist_scores[j])
+        most = BELOW_THE_BEST * finalist_scores[0]
+        total = _best_others(
+            *(rows_, i, forest_, finalists, n_found, most, classes[i], scores[i], n_kept),
+            *(pending, node_scores, work.hits),
+        )
+        scores[i] /= total
 
 
 @compiled
-def follows_all_for_more(forest):
-    """Return whether classes beyond the lists of several trees are ranked by all paths."""
-    return forest.n_trees > 1 and forest.roots[1] < 2 * FEW_CLASSES
+def _best_others(rows, i, forest, finalists, n_found, most, classes, scores, n_kept, pending, node_scores, hits):
+    """Put classes of one tree that are no finalists among the best; return the sum of all probabilities.
+
+    They have the probability of their path, but not more than ``most``, which may leave the sum below 1. Path
+    probabilities only fall on the way down, so that nodes are left out below which all are at most ``most`` and none is
+    among the best.
+    """
+    left, right, slope, shift = forest.left, forest.right, forest.slope, forest.shift
+    n_asked, n_pending, total, is_whole = classes.shape[0], 1, 0.0, True
+    pending[0], node_scores[0] = forest.roots[0], 0.0
+    while n_pending > 0:
+        n_pending -= 1
+        node, score = pending[n_pending], node_scores[n_pending]
+        probability = np.exp(score)
+        if n_kept == n_asked and probability <= most and (probability < scores[n_asked - 1] or probability == 0.0):
+            total += probability
+            continue
+        if left[node] < 0:
+            k = forest.leaf_class[node]
+            if not _is_in(finalists, n_found, k):
+                is_whole = is_whole and probability <= most
+                probability = min(probability, most)
+                n_kept = keep(classes, scores, 0, n_asked, n_kept, k, probability)
+            total += probability
+            continue
+        log_odds = slope[node] * machine_value(rows, i, forest, node, hits) + shift[node]
+        to_left = log_probability(log_odds)
+        # The more probable side is followed first.
+        for side in range(2):
+            is_left = (side == 0) == (log_odds <= 0.0)
+            pending[n_pending] = left[node] if is_left else right[node]
+            node_scores[n_pending] = score + (to_left if is_left else to_left - log_odds)
+            n_pending += 1
+    return 1.0 if is_whole else total
 
 
 @compiled
-def _is_in(items, item):
+def _is_in(items, n_items, item):
     found = False
-    for m in range(items.shape[0]):
+    for m in range(n_items):
         found = found or items[m] == item
     return found
 
 
 @compiled
-def top(rows, first, last, forest, decider, width, gap, n_classes, n_finalists, classes, scores, n_evaluations):
-    """Fill rows ``first:last`` of ``classes`` and ``scores`` with the best classes and their probabilities."""
-    rows_, forest_, decider_ = pointers(rows), Forest(*pointers(forest)), Decider(*pointers(decider))
-    n_asked = classes.shape[1]
-    size = max(n_finalists, n_asked)
-    # Finalists may turn out less probable than others: so many of these are listed beside them.
-    n_more = min(n_classes, size + n_asked)
-    work = workspace(rows_, first, last, forest_, 0 if width == 0 else max(width, n_asked), n_classes, n_more)
-    row_classes = np.empty(size, dtype=np.int64)
-    row_scores = np.empty(size)
-    more = np.empty(n_more, dtype=np.int64), np.empty(n_more)
-    for i in range(first, last):
-        _, n_evaluations[i] = ranked(
-            rows_, i, forest_, decider_, width, gap, n_finalists, n_asked, row_classes, row_scores, more, work
-        )
-        for j in range(n_asked):
-            classes[i, j] = row_classes[j]
-            scores[i, j] = row_scores[j]
-
-
-@compiled
-def paths_of(rows, first, last, forest, width, gap, n_classes, classes, scores):
-    """Fill rows ``first:last`` with the candidates and their path scores, without a decider."""
-    rows_, forest_ = pointers(rows), Forest(*pointers(forest))
-    work = workspace(rows_, first, last, forest_, width, n_classes, classes.shape[1])
-    for i in range(first, last):
+def paths_of(rows, forest, width, gap, n_classes, classes, scores):
+    """Fill the candidates of all rows and their path scores, without a decider."""
+    rows_, forest_, n_rows = pointers(rows), Forest(*pointers(forest)), classes.shape[0]
+    work = workspace(rows_, 0, n_rows, forest_, width, n_classes, classes.shape[1])
+    for i in range(n_rows):
         n_found, _ = candidates(rows_, i, forest_, width, gap, classes.shape[1], classes[i], scores[i], work)
         for j in range(n_found, classes.shape[1]):
             classes[i, j] = -1
@@ -339,36 +344,37 @@ def paths_of(rows, first, last, forest, width, gap, n_classes, classes, scores):
 
 @compiled
 def probabilities(rows, first, last, forest, decider, width, gap, size, result):
-    """Fill rows ``first:last`` of ``result``: candidates as ``top`` has them, the rest by their paths."""
+    """Fill rows ``first:last`` of ``result``: finalists by their rank, the rest by their paths."""
     rows_, forest_, decider_ = pointers(rows), Forest(*pointers(forest)), Decider(*pointers(decider))
-    n_classes = result.shape[1]
-    roots, n_trees = forest_.roots, forest_.n_trees
-    work = workspace(rows_, first, last, forest_, width, n_classes, size)
-    row_classes = np.empty(size, dtype=np.int64)
-    row_scores = np.empty(size)
-    node_scores = np.empty(forest_.n_nodes)
+    work = workspace(rows_, first, last, forest_, width, result.shape[1], size)
+    finalists, scores, node_scores = np.empty(size, dtype=np.int64), np.empty(size), np.empty(forest_.n_nodes)
     for i in range(first, last):
-        row = result[i]
-        row[:] = 0.0
-        for t in range(n_trees):
-            all_paths(rows_, i, forest_, roots[t], roots[t + 1], node_scores, row, work.hits)
-        highest = row.max()
-        for k in range(n_classes):
-            row[k] = np.exp((row[k] - highest) / n_trees)
-        n_found, _ = candidates(rows_, i, forest_, width, gap, size, row_classes, row_scores, work)
-        rank(rows_, i, decider_, row_classes, row_scores, n_found, work.hits)
-        taken = 0.0
-        for j in range(n_found):
-            row[row_classes[j]] = 0.0
-            taken += row_scores[j]
-        rest = row.sum()
-        for k in range(n_classes):
-            # What is left of the paths may be so small that its reciprocal is not finite.
-            share = row[k] / rest * max(0.0, 1.0 - taken) if rest > SMALLEST_REST else 0.0
-            row[k] = min(share, BELOW_THE_BEST * row_scores[0])
-        for j in range(n_found):
-            row[row_classes[j]] = row_scores[j]
-        row /= row.sum()
+        n_found, _ = candidates(rows_, i, forest_, width, gap, size, finalists, scores, work)
+        rank(rows_, i, decider_, finalists, scores, n_found, work.hits)
+        _fill_all(rows_, i, forest_, finalists, scores, n_found, result[i], node_scores, work.hits)
+
+
+@compiled
+def _fill_all(rows, i, forest, finalists, scores, n_found, row, node_scores, hits):
+    """Fill the probability of every class: the finalists have theirs, others share what is left by their paths."""
+    roots, n_trees, n_classes = forest.roots, forest.n_trees, row.shape[0]
+    row[:] = 0.0
+    for t in range(n_trees):
+        all_paths(rows, i, forest, roots[t], roots[t + 1], node_scores, row, hits)
+    highest, taken = row.max(), 0.0
+    for k in range(n_classes):
+        row[k] = np.exp((row[k] - highest) / n_trees)
+    for j in range(n_found):
+        row[finalists[j]] = 0.0
+        taken += scores[j]
+    rest = row.sum()
+    for k in range(n_classes):
+        # What is left of the paths may be so small that its reciprocal is not finite.
+        share = row[k] / rest * max(0.0, 1.0 - taken) if rest > SMALLEST_REST else 0.0
+        row[k] = min(share, BELOW_THE_BEST * scores[0])
+    for j in range(n_found):
+        row[finalists[j]] = scores[j]
+    row /= row.sum()
 
 
 @compiled

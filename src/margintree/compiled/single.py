@@ -7,7 +7,7 @@ import numpy as np
 
 from margintree.compiled.compile import by_type, compiled
 from margintree.compiled.pointers import read_only
-from margintree.compiled.ranking import probabilities, top
+from margintree.compiled.ranking import probabilities, top, winners
 from margintree.compiled.walk import Forest, greedy
 
 
@@ -71,15 +71,19 @@ def best(row, n_features, forest, decider, width, gap, n_classes, n_finalists, n
     """Return the ``n_asked`` best classes of the row and their probabilities; the first class is -1 for a bad row."""
     classes, scores = np.full((1, n_asked), -1), np.zeros((1, n_asked))
     if is_sound(row, n_features):
-        rows, count = as_rows(row, np.zeros(2, dtype=np.uint64)), np.empty(1, dtype=np.int64)
-        top(rows, 0, 1, forest, decider, width, gap, n_classes, n_finalists, classes, scores, count)
+        rows = as_rows(row, np.zeros(2, dtype=np.uint64))
+        top(rows, 0, 1, forest, decider, width, gap, n_finalists, classes, scores)
     return classes[0], scores[0]
 
 
 @compiled
 def best_class(row, n_features, forest, decider, width, gap, n_classes, n_finalists):
-    """Return the best class of the row."""
-    return best(row, n_features, forest, decider, width, gap, n_classes, n_finalists, 1)[0][0]
+    """Return the best class of the row, or -1."""
+    classes, count = np.full(1, -1), np.empty(1, dtype=np.int64)
+    if is_sound(row, n_features):
+        rows = as_rows(row, np.zeros(2, dtype=np.uint64))
+        winners(rows, 0, 1, forest, decider, width, gap, n_finalists, classes, count)
+    return classes[0]
 
 
 @compiled

@@ -263,11 +263,12 @@ def learn_row(tree, model, label, row, count, weight, rate, alpha):
 
 
 @compiled
-def absorb(rows, order, labels, row_weight, first, tree, model, alpha, rate, with_constant):
-    """Process rows ``order[first:]`` one by one; return how many entries of ``order`` are done in all.
+def absorb(rows, stream, first, tree, model, alpha, rate, with_constant):
+    """Process the rows of a ``Stream`` one by one from ``first`` on; return how many of them are done in all.
 
-    ``labels`` and ``row_weight`` go with ``order``. Fewer than all means that the list must grow first.
+    Fewer than all means that the list must grow first.
     """
+    order, labels, row_weight = stream
     row = Row(
         np.empty(model.scale.shape[0], dtype=np.int64),
         np.empty(model.scale.shape[0]),

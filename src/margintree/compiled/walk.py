@@ -108,14 +108,15 @@ def _is_before(score, item, other_score, other_item):
 
 
 @compiled
-def beam(rows, i, forest, root, width, gap, classes, scores, base, size, work_nodes, work_scores, hits):
+def beam(rows, i, forest, root, width, gap, classes, scores, base, size, work):
     """Keep the ``width`` most probable nodes of each level; list the best leaves that they lead to.
 
     A node or leaf is dropped as well when the score of its path lies more than ``gap`` below the best one. The list has
-    room for ``size`` classes and begins at ``base``. ``work_nodes`` and ``work_scores`` hold this level and the next,
+    room for ``size`` classes and begins at ``base``. The nodes and scores of ``work`` hold this level and the next,
     ``width`` each. Returns how many leaves were listed and how many machines were evaluated.
     """
     left, right, leaf_class, slope, shift = forest.left, forest.right, forest.leaf_class, forest.slope, forest.shift
+    work_nodes, work_scores, hits = work.nodes, work.scores, work.hits
     n_found, n_evaluations = 0, 0
     if left[root] < 0:
         return keep(classes, scores, base, size, n_found, leaf_class[root], 0.0), 0

@@ -9,10 +9,7 @@ from sklearn.utils._param_validation import StrOptions
 from margintree.estimators.callbacks import FitProgress
 from margintree.estimators.flat import FlatClassifier
 from margintree.estimators.training_data import TrainingData, linear_set
-from margintree.solvers.all_together import AllTogetherSolution, MulticlassLoss, solve_all_together
-from margintree.solvers.classifier import LinearClassifier
-from margintree.solvers.linear_rows import LinearRows
-from margintree.solvers.solution import Array
+from margintree.solvers.all_together import MulticlassLoss, solve_all_together
 from margintree.training.machines import Machine
 from margintree.worker_threads import apart
 
@@ -115,22 +112,14 @@ class AllTogetherSVC(FlatClassifier):
         self._progress = FitProgress(self, 1, X, y)
         solution = apart(solve_all_together, rows, self.loss, tol=self.tol, max_iter=self.max_iter)
         self._progress.machine_done(solution, "problem")
-        self._store_machines(self._as_machines(solution, rows), None, data)
-
-    def _as_machines(self, solution: AllTogetherSolution, rows: LinearRows) -> list[Machine]:
-        """Return one machine per class, each with the record of the joint training."""
+        # One machine per class, each with the record of the joint training; two classes need only their difference.
         weights, decision = solution.weights, solution.decision
-        if rows.n_classes == 2:
+        if training_set.n_classes == 2:
             weights, decision = np.diff(weights, axis=1), np.diff(decision, axis=1)
-        n_columns = len(rows.columns)
-
-        def machine(of_class: Array, values: Array) -> Machine:
-            kept = np.flatnonzero(of_class[:n_columns])
-            intercept = float(of_class[n_columns]) if self.fit_intercept else 0.0
-            classifier = LinearClassifier(rows.columns[kept], of_class[kept], intercept)
-            return Machine(classifier, values, float(solution.objective), float(solution.duality_gap), solution.n_iter)
-
-        return [machine(of_class, values) for of_class, values in zip(weights.T, decision.T, strict=True)]
+        record = float(solution.objective), float(solution.duality_gap), solution.n_iter
+        classifiers = [training_set.linear_classifier(rows.columns, of_class) for of_class in weights.T]
+        machines = [Machine(one, values, *record) for one, values in zip(classifiers, decision.T, strict=True)]
+        self._store_machines(machines, None, data)
 
     def decision_function(self, X: Any) -> npt.NDArray[np.float64]:
         """Return w_k'x of every class.

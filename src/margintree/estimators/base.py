@@ -161,7 +161,7 @@ class MachineClassifier(CallbackSupportMixin, ClassifierMixin, BaseEstimator):  
         rows = in_canonical_form(validate_data(self, checked_indices(X), reset=False, **self._input_rules()))
         width = self._model_width()
         if rows.shape[1] != width:
-            # Compiled loops read as far as the machines are wide, whatever n_features_in_ was set to.
+            # Compiled loops read as many columns as the machines have, whatever n_features_in_ was set to.
             raise ValueError(f"X has {rows.shape[1]} features, but the machines of this model were trained on {width}.")
         return rows
 

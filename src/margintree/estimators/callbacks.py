@@ -41,7 +41,7 @@ def reporting(fit: Callable[..., Any]) -> Callable[..., Any]:
             if "_progress" in vars(estimator):
                 estimator._progress.finish()
         finally:
-            # A fit that calls the one of its base class finds that this was done already.
+            # If a fit calls that of its base class, this was done there.
             progress = vars(estimator).pop("_progress", None)
             if progress is not None:
                 progress.close()
@@ -94,7 +94,7 @@ class FitProgress:
             if self._is_closed:
                 return
             self._n_done += 1
-            # Until all went well: an error of a callback ends the fit, and other threads have nothing to tell.
+            # Closed until this succeeds: an error in a callback ends the fit, and no other thread may report after it.
             self._is_closed = True
             self._call_back(name)
             if self._estimator.verbose > 1:

@@ -241,7 +241,7 @@ class ConditionalProbabilityTreeClassifier(TreeWalker):
         if is_first:
             self._stream_tree, self._regressors = StreamTree(self.alpha), self._new_regressors(X)
         else:
-            # Learning writes into them, and half a batch must not be left behind.
+            # Training writes to them, and must not leave half a batch behind if it fails.
             self._stream_tree, self._regressors = deepcopy((self._stream_tree, self._regressors))
         assert self._stream_tree is not None
         self._labels = labels

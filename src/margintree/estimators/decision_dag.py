@@ -166,7 +166,7 @@ class DecisionDAGClassifier(MachineClassifier):
 
     def _take(self, fitted: OneVsOneSVC) -> None:
         for name in ("classes_", "n_iter_", "n_features_in_", "feature_names_in_", "_machines"):
-            # What an earlier fit left and this one lacks, such as feature names, goes.
+            # Attributes of an earlier fit that this one lacks, such as feature names, are removed.
             self.__dict__.pop(name, None)
             if hasattr(fitted, name):
                 setattr(self, name, getattr(fitted, name))

@@ -236,7 +236,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
             split = GivenTreeSplit(class_tree_of(self.tree, data.classes))
         self._progress = FitProgress(self, len(data.classes) - 1, X, y, has_decider=self.calibration_folds != 0)
         seed = self._seed()
-        # On several threads products round in another way; a model must not depend on how many there are.
+        # Matrix products round differently with several threads, but a model must not depend on their number.
         with _blas().limit(limits=1):
             training_set, _ = self._training_set(data, learns_from_all=not self._only_nominates(data))
             training_set.n_threads = self._n_threads()
@@ -287,7 +287,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         return html_with_tree(box, self) if hasattr(self, "tree_") else box
 
     def _training_rules(self, X: Any) -> dict[str, Any]:
-        # Dense rows are trained on as they came; in double precision they would take twice the memory.
+        # Dense rows keep their dtype, because double precision would take twice the memory.
         return self._input_rules() | ({"dtype": [np.float64, np.float32]} if self._is_linear_on_dense(X) else {})
 
     def _trains_in_place(self, X: Any) -> bool:
@@ -330,7 +330,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         split = self._split_object()
         for number in range(1, self.n_trees):
             half = half_of_the_rows(trainer.training_set, seed, number)
-            # A split that looks at no row would draw the same tree again.
+            # A split that ignores the rows would return the same tree again.
             grown = self._grow(half, split, seed + number if isinstance(split, RandomSplit) else seed, data)
             machines = train_each(trainer, grown.tree, self._n_threads())
             kept = [as_kept(machine.classifier, trainer.training_set, self.prune) for machine in machines]
@@ -343,7 +343,7 @@ class MarginTreeClassifier(SplitParametersMixin, RankedWalker):
         trees = [one.tree for one in grown]
         machines: Grown = [(one.tree, list(one.classifiers)) for one in grown]
         for one in grown:
-            # The flat model takes their place; with many classes both would be most of the memory of a fit.
+            # The flat model replaces them; with many classes, both would be most of the memory of a fit.
             one.classifiers.clear()
         function = trainer.training_set.function
         model: LinearTree | KernelTree

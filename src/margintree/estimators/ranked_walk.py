@@ -21,8 +21,8 @@ def _is_calibrated(estimator: "RankedWalker") -> bool:
 
 
 def _gives_scores(estimator: "RankedWalker") -> bool:
-    # scikit-learn compares decision_function with predict_proba on plain rows where an estimator has both, which kernel
-    # values are not; the probabilities say the same.
+    # scikit-learn's checks compare decision_function with predict_proba on rows of features, which a kernel matrix does
+    # not have; the probabilities contain the same information.
     if estimator._is_pairwise:
         raise AttributeError("decision_function is not available with kernel='precomputed'. Use predict_proba.")
     return _is_calibrated(estimator)
@@ -48,14 +48,14 @@ class RankedWalker(TreeWalker):
         """
         if self._walks_greedily():
             return super().predict(X)
-        classes, _, _ = self._top(X, 1)
-        return np.asarray(self.classes_[classes[:, 0]])
+        return np.asarray(self.classes_[self._winners(X)[0]])
 
     @available_if(_is_calibrated)
     def predict_top_k(self, X: Any, k: int | None = None) -> tuple[npt.NDArray[Any], npt.NDArray[np.float64]]:
         """Return the k most probable classes of each row and their probabilities, the best first.
 
-        Finalists are ranked as in ``predict``; if there are fewer than k, the most probable other paths follow.
+        They are the largest probabilities of ``predict_proba``. With ``walk="beam"`` and one tree, only the paths to
+        these classes are followed, not those to all.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class RankedWalker(TreeWalker):
         """
         rows = self._checked_rows(X)
         k = checked_k(k, len(self.classes_))
-        classes, scores, _ = self._fitted_ranker().top(rows, k, self._n_threads())
+        classes, scores = self._fitted_ranker().top(rows, k, self._n_threads())
         return np.asarray(self.classes_[classes]), scores
 
     @available_if(_is_calibrated)
@@ -109,19 +109,18 @@ class RankedWalker(TreeWalker):
         """
         if self._walks_greedily():
             return super().n_evaluations(X)
-        return self._top(X, 1)[2]
+        return self._winners(X)[1]
 
     def _leaves(self, X: Any) -> npt.NDArray[np.int32]:
         if self._walks_greedily():
             return super()._leaves(X)
-        return np.asarray(self.tree_.leaf_of_class[self._top(X, 1)[0][:, 0]])
+        return np.asarray(self.tree_.leaf_of_class[self._winners(X)[0]])
 
     def _walks_greedily(self) -> bool:
         return self.walk == "greedy"
 
-    def _top(self, X: Any, k: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-        rows = self._checked_rows(X)
-        return self._fitted_ranker().top(rows, k, self._n_threads())
+    def _winners(self, X: Any) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        return self._fitted_ranker().winners(self._checked_rows(X), self._n_threads())
 
     def _fitted_ranker(self) -> Ranker:
         if self._ranker is None:

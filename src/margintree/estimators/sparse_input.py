@@ -65,7 +65,7 @@ def in_canonical_form(X: Any) -> Any:
         raise ValueError(
             f"A sparse matrix may have up to {widest} columns. Got {X.shape[1]}. Hash or select features first."
         )
-    # Formats that are not looked at before have been converted by now.
+    # Formats that were not checked before have been converted by now.
     checked_indices(X)
     n_stored = X.indptr[-1]
     if len(X.indices) > n_stored or len(X.data) > n_stored:
@@ -82,9 +82,9 @@ def in_canonical_form(X: Any) -> Any:
 
 
 def _ascends(X: Any) -> bool:
-    """Return whether the columns of each row ascend; scipy remembers it from before a change of the arrays."""
+    """Return whether the columns of each row ascend; scipy's own flag ignores later changes of the arrays."""
     ascends = X.indices[1:] > X.indices[:-1]
-    # Between the last column of a row and the first of the next anything goes.
+    # The last column of a row and the first of the next one may be in any order.
     first = X.indptr[1:-1]
     ascends[first[(first > 0) & (first < X.indptr[-1])] - 1] = True
     return bool(ascends.all())

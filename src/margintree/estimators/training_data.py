@@ -79,7 +79,7 @@ def sorted_rows(
             f"A classifier needs at least 2 classes with rows of positive weight; got {len(classes)} class"
             f"{'' if len(classes) == 1 else 'es'}: {classes.tolist()}."
         )
-    # The place of a row in the data plays no part.
+    # The position of a row in the data has no effect.
     order = np.lexsort((weight[kept], keys[kept], codes))
     rows = kept[order]
     codes, weight = codes[order], weight[rows]

@@ -61,17 +61,11 @@ class TreeWalker(MachineClassifier):
         csr_array of shape (n_samples, n_nodes)
             1 if the row passes the node.
         """
-        node = self._leaves(X).astype(np.int64)
-        depth = self.tree_.depth[node].astype(np.int64)
-        indptr = np.concatenate([[0], np.cumsum(depth + 1)])
-        indices = np.empty(indptr[-1], dtype=np.int64)
-        rows = np.arange(len(node))
-        while len(rows):
-            # Each row writes its path from the leaf upwards: parents have smaller numbers.
-            indices[indptr[rows] + self.tree_.depth[node[rows]]] = node[rows]
-            node[rows] = self.tree_.parent[node[rows]]
-            rows = rows[node[rows] >= 0]
-        return sp.csr_array((np.ones(len(indices)), indices, indptr), shape=(len(node), self.tree_.n_nodes))
+        leaves = self._leaves(X)
+        start, above = self.tree_.paths(leaves)
+        rows = np.arange(len(leaves))
+        passed = np.concatenate([rows, np.repeat(rows, np.diff(start))]), np.concatenate([leaves, above])
+        return sp.coo_array((np.ones(len(passed[0])), passed), shape=(len(leaves), self.tree_.n_nodes)).tocsr()
 
     def node_coef(self, node: int) -> npt.NDArray[np.float64]:
         """Return the weights of a node's machine: what ``coef_`` is for a linear support vector machine.
@@ -169,6 +163,6 @@ class TreeWalker(MachineClassifier):
         self.classes_ = data.classes
         self.tree_ = tree
         if function is None:
-            self._model = LinearTree.from_classifiers(tree, classifiers, data.X.shape[1])
+            self._model = LinearTree.of_trees([(tree, classifiers)], data.X.shape[1])
         else:
-            self._model = KernelTree.from_classifiers(tree, classifiers, function, data.X, data.original_row)
+            self._model = KernelTree.of_trees([(tree, classifiers)], function, data.X, data.original_row)

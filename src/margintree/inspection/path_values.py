@@ -7,8 +7,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import expit
 
-from margintree import compiled
-from margintree.class_tree import ClassTree
+from margintree.prediction import ranker
 from margintree.prediction.probability_tree import ProbabilityTree
 
 # Pairs of a row and a node whose sparse rows are multiplied at once.
@@ -18,22 +17,11 @@ Index = npt.NDArray[np.int64]
 Values = npt.NDArray[np.float64]
 
 
-def paths(tree: ClassTree, leaves: Index) -> tuple[Index, Index]:
-    """Return the internal nodes above leaf i, the deepest first, as ``node[start[i]:start[i + 1]]``."""
-    start = np.concatenate([[0], np.cumsum(tree.depth[leaves], dtype=np.int64)])
-    node, at = np.empty(start[-1], dtype=np.int64), leaves.copy()
-    for step in range(tree.max_depth):
-        going = np.flatnonzero(tree.depth[leaves] > step)
-        at[going] = tree.parent[at[going]]
-        node[start[going] + step] = at[going]
-    return start, node
-
-
 def path_values(estimator: Any, rows: Any, leaves: Index) -> tuple[Index, Index, Values]:
     """Return the nodes above the given leaf of each row, and the decision values there; a positive one means left."""
     model, tree = estimator._model, estimator.tree_
-    start, node = paths(tree, leaves)
-    value = np.empty(len(node))
+    start, above = tree.paths(leaves)
+    node, value = above.astype(np.int64), np.empty(len(above))
     if isinstance(model, ProbabilityTree):
         arrays = (model.weights, model.columns, model.start)
         weights = sp.csr_array(arrays, shape=(tree.n_nodes, model.n_features))
@@ -43,11 +31,7 @@ def path_values(estimator: Any, rows: Any, leaves: Index) -> tuple[Index, Index,
             products = rows[row[part]].multiply(weights[node[part]]).sum(axis=1)
             value[part] = products + model.intercepts[node[part]]
         return start, node, value
-    parent = tree.parent.astype(np.int64)
-    for first, last, block, forest in model.blocks(rows):
-        compiled.walk.path_values(
-            block, np.arange(last - first), leaves[first:last], parent, forest, start[first:last], value
-        )
+    ranker.path_values(model, rows, leaves, tree.parent.astype(np.int64), start, value)
     return start, node, value
 
 

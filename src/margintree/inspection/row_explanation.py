@@ -16,7 +16,7 @@ from margintree.inspection.path_values import path_values, side_probability
 from margintree.inspection.tree_facts import before_last_step
 from margintree.prediction.kernel_tree import KernelTree
 from margintree.prediction.linear_tree import LinearTree
-from margintree.prediction.ranker import path_candidates
+from margintree.prediction.ranker import decided, machine_values, path_candidates
 from margintree.prediction.weight_table import WeightTable
 
 Array = npt.NDArray[np.float64]
@@ -195,29 +195,26 @@ class _Row:
         if has_path:
             found, scores_found = path_candidates(ranker.tree, self.x, ranker.width, ranker.gap, ranker.size)
             classes, path_scores = found[found >= 0], scores_found[found >= 0]
-        order, probabilities, _ = ranker.top(self.x, len(classes))
-        scores = path_scores.copy()
+        probabilities, scores = ranker.probabilities(self.x)[0, classes], path_scores
         if len(classes) > 1:
-            _, _, rows, forest = next(iter(self.model.blocks(self.x)))
-            decided = np.ascontiguousarray(classes[None]), scores[None]
-            compiled.ranking.decided(rows, decider.arrays(forest), *decided)
-        place = {k: j for j, k in enumerate(classes.tolist())}
+            scores = decided(self.model, decider, self.x, classes[None], path_scores[None])[0]
+        order = np.lexsort([classes, -scores, -probabilities])
         finalists = [
             Finalist(
-                self.labels[k],
-                float(np.exp(path_scores[place[k]])) if has_path else None,
-                float(scores[place[k]]),
-                probability,
+                self.labels[classes[j]],
+                float(np.exp(path_scores[j])) if has_path else None,
+                float(scores[j]),
+                float(probabilities[j]),
             )
-            for k, probability in zip(order[0].tolist(), probabilities[0].tolist(), strict=True)
+            for j in order
         ]
         comparisons: list[Comparison] = []
         if len(classes) > 1 and decider.kind == "pairs":
             comparisons = self._by_pairs(classes, path_scores, scores)
         elif len(classes) > 1 and decider.kind == "rest":
-            first, second = order[0, :2].tolist()
+            first, second = classes[order[:2]].tolist()
             features = self.contributions(decider.table, [(first, 1.0), (second, -1.0)])
-            difference = float(scores[place[first]] - scores[place[second]])
+            difference = float(scores[order[0]] - scores[order[1]])
             comparisons = [Comparison(self.labels[first], self.labels[second], difference, "scores", features)]
         return finalists, comparisons
 
@@ -229,9 +226,8 @@ class _Row:
         decider, labels = self.ranker.decider, [self.labels[k] for k in classes.tolist()]
         pairs = np.array(list(itertools.combinations(range(len(classes)), 2)))
         machines, signs = decider.machines_between(classes[pairs[:, 0]], classes[pairs[:, 1]])
-        values, zeros = np.empty(len(pairs)), np.zeros(len(pairs), dtype=np.int64)
-        _, _, rows, forest = next(iter(self.model.blocks(self.x)))
-        compiled.ranking.machine_values(rows, zeros, np.maximum(machines, 0), decider.arrays(forest), values)
+        row = np.zeros(len(pairs), dtype=np.int64)
+        values = machine_values(self.model, decider, self.x, row, np.maximum(machines, 0))
         by_paths = path_scores[pairs[:, 0]] - path_scores[pairs[:, 1]]
         log_odds = np.where(machines >= 0, decider.slope * signs * values, by_paths).tolist()
         best = set(np.argsort(-scores, kind="stable")[:2].tolist())

@@ -16,10 +16,6 @@ Index = npt.NDArray[np.int64]
 KINDS = ("paths", "pairs", "rest")
 
 
-def _no_pairs() -> Index:
-    return np.zeros(0, dtype=np.int64)
-
-
 @dataclass(frozen=True, eq=False)
 class Decider:
     """Deciding machines and how their values become scores; see ``margintree.compiled.ranking``.
@@ -41,8 +37,8 @@ class Decider:
     table: WeightTable | None = None
     slope: float = 1.0
     path_weight: float = 0.0
-    pair_start: Index = field(default_factory=_no_pairs)
-    pair_other: Index = field(default_factory=_no_pairs)
+    pair_start: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    pair_other: Index = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def machines_between(self, one: Index, other: Index) -> tuple[Index, Index]:
         """Return for pairs of classes the machine between them, -1 where there is none, and its sign for the first."""

@@ -46,21 +46,6 @@ class KernelTree:
         return None if self.vectors is None else int(self.vectors.shape[1])
 
     @classmethod
-    def from_classifiers(
-        cls,
-        tree: ClassTree,
-        classifiers: Sequence[NodeClassifier],
-        function: KernelFunction,
-        X: Any,
-        original_row: npt.NDArray[np.int64],
-    ) -> "KernelTree":
-        """Lay out the classifiers of the internal nodes, given in preorder, as flat arrays.
-
-        ``original_row`` is the position of each row of the sorted training set in the user's data.
-        """
-        return cls.of_trees([(tree, classifiers)], function, X, original_row)
-
-    @classmethod
     def of_trees(
         cls,
         grown: Sequence[tuple[ClassTree, Sequence[NodeClassifier]]],
@@ -71,7 +56,11 @@ class KernelTree:
         sigmoids: Sigmoids | None = None,
         deciding: Sequence[NodeClassifier] = (),
     ) -> "KernelTree":
-        """Lay out several trees over the same classes, and the machines that decide between their finalists."""
+        """Lay out trees over the same classes, and the machines that decide between their finalists.
+
+        The classifiers of each tree are given in preorder. ``original_row`` is the position of each row of the sorted
+        training set in the user's data.
+        """
         machines: dict[int, KernelClassifier] = {}
         root = 0
         for tree, classifiers in grown:

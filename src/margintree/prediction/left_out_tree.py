@@ -21,7 +21,7 @@ from margintree.solvers.row_layout import layout, read_only
 from margintree.solvers.training_set import KernelTrainingSet
 
 Index = npt.NDArray[np.int64]
-# Values that are held: validation rows are asked about several times.
+# Number of values that are cached, because those of validation rows are needed several times.
 HELD_ENTRIES = 2**23
 
 
@@ -95,7 +95,7 @@ class LeftOutTree:
         """Yield parts of the rows, ``first:last``, as the values of all machines, with the forest over these."""
         height = max(1, BLOCK_ENTRIES // max(1, self.n_machines, len(self._coefficients[0])))
         parts = [slice(first, min(first + height, len(rows))) for first in range(0, len(rows), height)]
-        # Replaced as a whole: other threads may ask at the same time.
+        # Replaced as a whole, because other threads may read it.
         held = self._held[0] if self._held and np.isin(rows, self._held[0][0]).all() else None
         if held is None and len(rows) * self.n_machines <= HELD_ENTRIES:
             held = rows, np.concatenate([self._values(rows[part]) for part in parts])

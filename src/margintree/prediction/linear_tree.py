@@ -43,22 +43,13 @@ class LinearTree:
         return self.table.n_features
 
     @classmethod
-    def from_classifiers(
-        cls, tree: ClassTree, classifiers: Sequence[NodeClassifier], n_features: int, *, prune: float = 0.0
-    ) -> "LinearTree":
-        """Lay out the classifiers of the internal nodes, given in preorder, as flat arrays."""
-        return cls.of_trees([(tree, classifiers)], n_features, prune=prune)
-
-    @classmethod
     def of_trees(
         cls,
         grown: Sequence[tuple[ClassTree, Sequence[NodeClassifier]]],
         n_features: int,
-        *,
-        prune: float = 0.0,
         sigmoids: Sigmoids | None = None,
     ) -> "LinearTree":
-        """Lay out several trees over the same classes."""
+        """Lay out trees over the same classes; the classifiers of each are given in preorder."""
         places: list[LinearClassifier | None] = []
         for tree, classifiers in grown:
             nodes: list[LinearClassifier | None] = [None] * tree.n_nodes
@@ -66,9 +57,7 @@ class LinearTree:
                 assert isinstance(classifier, LinearClassifier)
                 nodes[node] = classifier
             places += nodes
-        return cls(
-            tuple(tree for tree, _ in grown), WeightTable.from_classifiers(places, n_features, prune=prune), sigmoids
-        )
+        return cls(tuple(tree for tree, _ in grown), WeightTable.from_classifiers(places, n_features), sigmoids)
 
     @cached_property
     def forest(self) -> tuple[Any, ...]:

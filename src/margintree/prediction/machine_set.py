@@ -99,7 +99,7 @@ class KernelMachines:
         constants = self.constants if machines is None else self.constants[machines]
         support = np.arange(len(self.support))
         if machines is not None:
-            # Only the support vectors of these machines are worth a kernel value.
+            # Kernel values are computed for the support vectors of these machines only.
             support = np.unique(coefficients.indices)
             coefficients = coefficients[support]
         result = np.zeros((X.shape[0], len(constants)))

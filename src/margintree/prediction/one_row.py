@@ -134,7 +134,7 @@ class RowReader:
 
 
 def _bounded(values: Array) -> Array:
-    """Return finite values of machines: one that overflows says nothing of the row, whose soundness is asked next."""
+    """Replace infinite values and NaN: an overflow does not make a row invalid, which compiled code checks next."""
     return np.ascontiguousarray(np.nan_to_num(values))
 
 

@@ -30,47 +30,30 @@ class ProbabilityTree:
 
     def leaves(self, X: Matrix, n_threads: int = 1) -> npt.NDArray[np.int32]:
         """Return the leaf that each row reaches by the greedy walk."""
-        tree = self.tree
-        leaf = compiled.paths.greedy(
-            layout(X), X.shape[0], self.n_features, tree.children_left, tree.children_right, *self._flat()
-        )
-        return np.asarray(leaf)
+        return np.asarray(compiled.paths.greedy(layout(X), X.shape[0], self.n_features, self._nodes()))
 
     def probabilities(self, X: Matrix) -> Array:
         """Return P(class | row) for every row and class; each row sums to 1."""
         result = np.empty((X.shape[0], self.tree.n_classes))
         for rows in self._parts(X, self.tree.n_nodes):
-            product = compiled.paths.products(
-                layout(X[rows]),
-                len(result[rows]),
-                self.n_features,
-                self.tree.children_left,
-                self.tree.children_right,
-                *self._flat(),
-            )
+            product = compiled.paths.products(layout(X[rows]), len(result[rows]), self.n_features, self._nodes())
             result[rows] = product[self.tree.leaf_of_class].T
         return result
 
     def most_probable(self, X: Matrix) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int64]]:
         """Return the leaf with the largest probability, and the number of nodes evaluated for each row."""
-        leaf = np.empty(X.shape[0], dtype=np.int32)
+        tree, leaf = self.tree, np.empty(X.shape[0], dtype=np.int32)
         n_evaluations = np.empty(X.shape[0], dtype=np.int64)
         for rows in self._parts(X, self.tree.max_depth + 2):
             leaf[rows], n_evaluations[rows] = compiled.paths.most_probable(
-                layout(X[rows]),
-                len(leaf[rows]),
-                self.n_features,
-                self.tree.children_left,
-                self.tree.children_right,
-                self.tree.leaf_class,
-                self.tree.depth,
-                *self._flat(),
+                layout(X[rows]), len(leaf[rows]), self.n_features, self._nodes(), tree.leaf_class, tree.depth
             )
         return leaf, n_evaluations
 
-    def _flat(self) -> tuple[npt.NDArray[np.generic], ...]:
+    def _nodes(self) -> tuple[npt.NDArray[np.generic], ...]:
         # Read-only, so that arrays of a mapped file run the same compiled code.
-        return tuple(read_only(array) for array in (self.start, self.columns, self.weights, self.intercepts))
+        machines = (read_only(array) for array in (self.start, self.columns, self.weights, self.intercepts))
+        return self.tree.children_left, self.tree.children_right, *machines
 
     def _parts(self, X: Matrix, entries_per_row: int) -> Iterator[slice]:
         step = max(1, BLOCK_ENTRIES // entries_per_row)

@@ -1,6 +1,6 @@
 """From a tree with calibrated sigmoids to ranked classes and probabilities."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -63,44 +63,42 @@ class Ranker:
         state.pop("flat", None)
         return state
 
-    def top(self, X: Any, k: int, n_threads: int = 1) -> tuple[Labels, Array, Labels]:
-        """Return the best classes, their probabilities, and the machines evaluated for each row."""
-        n_rows = X.shape[0]
+    def winners(self, X: Any, n_threads: int = 1) -> tuple[Labels, Labels]:
+        """Return the most probable class of each row, and the machines evaluated to find it."""
+        classes, counts = np.empty(X.shape[0], dtype=np.int64), np.full(X.shape[0], self.n_classes)
         if self.flat is not None:
-            return *self.flat.top(X, k, n_threads), np.full(n_rows, self.n_classes)
-        classes, scores = np.empty((n_rows, k), dtype=np.int64), np.empty((n_rows, k))
-        counts = np.empty(n_rows, dtype=np.int64)
-        for first, last, rows, forest in self.tree.blocks(X):
-            self._fill_top(rows, forest, n_threads, classes[first:last], scores[first:last], counts[first:last])
-        return classes, scores, counts
+            return self.flat.top(X, 1, n_threads)[0][:, 0], counts
+        self._fill(X, n_threads, compiled.ranking.winners, classes, counts)
+        return classes, counts
 
-    def _fill_top(
-        self, rows: Any, forest: tuple[Any, ...], n_threads: int, classes: Labels, scores: Array, counts: Labels
-    ) -> None:
-        decider, width, gap, size = self.decider.arrays(forest), self.width, self.gap, self.size
-        in_chunks(
-            lambda first, last: compiled.ranking.top(
-                rows, first, last, forest, decider, width, gap, self.n_classes, size, classes, scores, counts
-            ),
-            len(classes),
-            n_threads,
-        )
+    def top(self, X: Any, k: int, n_threads: int = 1) -> tuple[Labels, Array]:
+        """Return the classes with the k largest probabilities, and these."""
+        if self.flat is not None:
+            return self.flat.top(X, k, n_threads)
+        classes, scores = np.empty((X.shape[0], k), dtype=np.int64), np.empty((X.shape[0], k))
+        self._fill(X, n_threads, compiled.ranking.top, classes, scores)
+        return classes, scores
 
     def probabilities(self, X: Any, n_threads: int = 1) -> Array:
         """Return the probability of every class; rows sum to 1."""
         if self.flat is not None:
             return self.flat.probabilities(X, n_threads)
         result = np.empty((X.shape[0], self.n_classes))
+        self._fill(X, n_threads, compiled.ranking.probabilities, result)
+        return result
+
+    def _fill(self, X: Any, n_threads: int, fill: Callable[..., Any], *results: Any) -> None:
+        """Fill the results of all rows by a function of ``margintree.compiled.ranking``."""
         for first, last, rows, forest in self.tree.blocks(X):
-            part, decider = result[first:last], self.decider.arrays(forest)
+            arguments = forest, self.decider.arrays(forest), self.width, self.gap
+            parts = [result[first:last] for result in results]
             in_chunks(
-                lambda low, high, rows=rows, forest=forest, decider=decider, part=part: compiled.ranking.probabilities(  # type: ignore[misc]
-                    rows, low, high, forest, decider, self.width, self.gap, self.size, part
+                lambda low, high, rows=rows, arguments=arguments, parts=parts: fill(  # type: ignore[misc]
+                    rows, low, high, *arguments, self.size, *parts
                 ),
                 last - first,
                 n_threads,
             )
-        return result
 
     @property
     def size(self) -> int:
@@ -114,8 +112,35 @@ def path_candidates(tree: Forest, X: Any, width: int, gap: float, size: int) -> 
     for first, last, rows, forest in tree.blocks(X):
         n_classes = tree.trees[0].n_classes
         part = slice(first, last)
-        compiled.ranking.paths_of(rows, 0, last - first, forest, width, gap, n_classes, classes[part], scores[part])
+        compiled.ranking.paths_of(rows, forest, width, gap, n_classes, classes[part], scores[part])
     return classes, scores
+
+
+def path_values(tree: Forest, X: Any, leaves: Labels, parent: Labels, start: Labels, values: Array) -> None:
+    """Fill ``values[start[j]:]`` with the decision values at the nodes above the leaf of row j, the deepest first.
+
+    ``parent`` has the parent of each node of the forest, -1 at the root.
+    """
+    for first, last, rows, forest in tree.blocks(X):
+        numbers = np.arange(last - first)
+        compiled.walk.path_values(rows, numbers, leaves[first:last], parent, forest, start[first:last], values)
+
+
+def decided(tree: Forest, decider: Decider, X: Any, finalists: Labels, path_scores: Array) -> Array:
+    """Return the scores that the decider gives the finalists of each row, padded with -1."""
+    scores = path_scores.copy()
+    for first, last, rows, forest in tree.blocks(X):
+        compiled.ranking.decided(rows, decider.arrays(forest), finalists[first:last], scores[first:last])
+    return scores
+
+
+def machine_values(tree: Forest, decider: Decider, X: Any, row: Labels, machine: Labels) -> Array:
+    """Return the values of deciding machines for sorted rows of X."""
+    result = np.empty(len(row))
+    for first, last, rows, forest in tree.blocks(X):
+        part = slice(*np.searchsorted(row, [first, last]))
+        compiled.ranking.machine_values(rows, row[part] - first, machine[part], decider.arrays(forest), result[part])
+    return result
 
 
 def checked_k(k: int | None, n_classes: int) -> int:

@@ -12,12 +12,12 @@ from margintree.solvers.classifier import LinearClassifier
 from margintree.solvers.row_layout import read_only
 from margintree.solvers.solution import Array
 
-# A machine takes a dense row once its weights fill this part of it; a sparse one needs two and a half cells a weight.
+# Share of nonzero weights from which on a machine is stored dense; sparse storage takes 2.5 cells per weight.
 DENSE_MACHINE_SHARE = 0.4
 DENSE = -1
-# By features, a table has a place for each, which is worth it up to so many for each weight.
+# A table by features has an entry for each of them, so it is used up to so many features per weight.
 FEATURES_PER_WEIGHT = 2
-# Largest weights between these keep all digits of single precision in the weights that matter beside them.
+# If the largest weight lies between these, no relevant weight underflows in single precision.
 TINY, HUGE = 1e-20, 1e20
 
 
@@ -155,7 +155,7 @@ def compact(classifier: LinearClassifier, prune: float, n_features: int) -> Line
     columns, weights = _kept_weights(classifier, prune, n_features)
     scale = np.abs(weights).max(initial=0.0)
     if not TINY < scale < HUGE:
-        # Only the table's own scale can hold such weights.
+        # Such weights need the scale of the table.
         return LinearClassifier(columns, weights, classifier.intercept)
     return LinearClassifier(columns.astype(np.int32), weights.astype(np.float32), classifier.intercept)
 

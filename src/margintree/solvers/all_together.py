@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from margintree import compiled
-from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, NEWTON_ITERATIONS, POLISH_TOL, LinearRows
+from margintree.solvers.linear_rows import EPOCHS_BEFORE_NEWTON, POLISH_TOL, LinearRows
 from margintree.solvers.newton import Start, newton
 from margintree.solvers.row_layout import layout
 from margintree.solvers.solution import Array, DualSolution
@@ -30,7 +30,7 @@ MulticlassLoss = Literal["crammer_singer", "weston_watkins"]
 # Newton's method on pairs of row and class costs about pairs x (features x classes)^2 per step; this much takes
 # some hundredths of a second.
 NEWTON_WORK = 2**26
-# Otherwise a problem with up to this many rows x features x classes is carried on by coordinate descent.
+# Otherwise a problem with up to this many rows x features x classes is refined by coordinate descent.
 REFINE_SIZE = 2**15
 # Multiplications that this may take: some tenths of a second at most.
 REFINE_WORK = 2**24
@@ -104,13 +104,7 @@ def _finish_by_newton(rows: LinearRows, weights: Array) -> tuple[int, Array, Arr
     pairs[np.arange(len(row)), :, own] = rows.features[row]
     pairs[np.arange(len(row)), :, rival] = -rows.features[row]
     steps, flat, alpha, _, primal, dual = newton(
-        pairs.reshape(len(row), -1),
-        np.ones(len(row)),
-        2.0 * rows.ridge[row],
-        Start(weights.reshape(-1)),
-        POLISH_TOL,
-        np.inf,
-        NEWTON_ITERATIONS,
+        pairs.reshape(len(row), -1), np.ones(len(row)), 2.0 * rows.ridge[row], Start(weights.reshape(-1)), POLISH_TOL
     )
     coefficients = np.zeros((n_rows, rows.n_classes))
     coefficients[row, rival] = -alpha

@@ -14,7 +14,7 @@ from margintree.worker_threads import in_threads
 Index = npt.NDArray[np.int64]
 Single = npt.NDArray[np.float32]
 
-# Directions in which classes vary less than by this part of what the rows do are taken to vary so much.
+# Lower bound on the within-class variance of a direction, as a share of the variance of the rows.
 LEAST_VARIANCE = 1e-6
 
 
@@ -31,7 +31,7 @@ class ClassMetric:
     def of(cls, training_set: LinearTrainingSet, classes: Index, importance: Array) -> "ClassMetric":
         """Shrink the within-class covariance as Ledoit and Wolf (2004), without rows of importance 0.
 
-        The unit of a feature plays no part. Rows keep their length on average, so that C keeps its meaning.
+        The units of the features have no effect. Rows keep their length on average, so that C keeps its meaning.
         """
         X, n_classes, counted = training_set.X, training_set.n_classes, importance > 0.0
         weight = np.where(counted, training_set.sample_weight, 0.0)
@@ -64,7 +64,7 @@ class ClassMetric:
 
         covariance = (moments.scatter - (means * of_class[:, None]).T @ means) / total
         # Divided by the fourth root of its fourth moment, no feature dominates the estimate: neither one with large
-        # values nor one that is rarely other than zero. One that only varies between classes has its variance there;
+        # values nor one that is mostly zero. One that only varies between classes has its variance there;
         # if all do, distances stay as they are. What is left of a constant is rounding.
         between = np.diagonal(moments.scatter) / total
         within = np.sqrt(np.sum(in_threads(fourths_of, parts, n_threads), axis=0) / total)

@@ -8,7 +8,9 @@ with signs t_jv (+1 where the class of row j lies to the left of v) and ridge r_
 block descent are in ``margintree.compiled.joint``.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,11 +42,11 @@ class JointSolution(DualSolution):
     min_v t_jv f_v(x_j) of each row: below zero where the walk misses the row's class.
     """
 
-    classifiers: list[LinearClassifier]
+    weights: Array
+    classifiers: Sequence[LinearClassifier] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Paths:
+class Paths(NamedTuple):
     """Internal nodes and signs from the root to every class.
 
     Those of class k are ``start[k] : start[k + 1]``. ``node`` counts the internal nodes in preorder; the sign is +1
@@ -65,20 +67,11 @@ def paths_to_classes(tree: ClassTree) -> Paths:
     >>> paths.start.tolist(), paths.node.tolist(), paths.sign.tolist()
     ([0, 2, 3, 5], [0, 1, 0, 0, 1], [-1.0, -1.0, 1.0, -1.0, 1.0])
     """
-    start = np.concatenate([[0], np.cumsum(tree.depth[tree.leaf_of_class])])
-    number = np.full(tree.n_nodes, -1)
-    number[tree.internal_nodes] = np.arange(len(tree.internal_nodes))
-    node, sign = np.empty(start[-1], dtype=np.int64), np.empty(start[-1])
-    below, classes = tree.leaf_of_class.astype(np.int64), np.arange(tree.n_classes)
-    while len(classes):
-        # All classes climb one level at a time, so the work is that of the longest path.
-        parent = tree.parent[below].astype(np.int64)
-        classes, below, parent = classes[parent >= 0], below[parent >= 0], parent[parent >= 0]
-        place = start[classes] + tree.depth[parent]
-        node[place] = number[parent]
-        sign[place] = np.where(tree.children_left[parent] == below, 1.0, -1.0)
-        below = parent
-    return Paths(start, node, sign)
+    start, above = tree.paths(tree.leaf_of_class)
+    lengths = np.diff(start)
+    node = above[np.repeat(start[:-1] + start[1:] - 1, lengths) - np.arange(len(above))]
+    sign = np.where(np.repeat(tree.leaf_of_class, lengths) < tree.children_right[node], 1.0, -1.0)
+    return Paths(start, np.searchsorted(tree.internal_nodes, node), sign)
 
 
 def train_jointly(
@@ -105,50 +98,25 @@ def train_jointly(
     work = n_columns**2 * int(np.sum(np.diff(paths.start)[rows.classes] ** 2))
     tol = POLISH_TOL if work <= POLISH_WORK else tol
     trained = _finish(rows, paths, descended, tol) if newton_pays else descended
-    classifiers = [training_set.linear_classifier(rows, w) for w in trained.weights]
-    norm = float(np.vdot(trained.weights, trained.weights))
-    return JointSolution(trained.alpha, trained.worst, trained.primal, trained.dual, norm, trained.n_iter, classifiers)
+    return replace(trained, classifiers=[training_set.linear_classifier(rows.columns, w) for w in trained.weights])
 
 
-@dataclass(frozen=True, eq=False)
-class _Trained:
-    weights: Array
-    alpha: Array
-    worst: Array
-    primal: float
-    dual: float
-    n_iter: int
-
-
-def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter: int) -> _Trained:
-    arrays = layout(rows.features)
+def _descend(rows: LinearRows, paths: Paths, n_nodes: int, tol: float, max_iter: int) -> JointSolution:
+    arrays, ridge = layout(rows.features), rows.ridge
+    norms = compiled.rows.squared_norms(arrays, rows.n_rows)
     start = np.concatenate([[0], np.cumsum(np.diff(paths.start)[rows.classes])])
     alpha, worst = np.zeros(start[-1]), np.zeros(rows.n_rows)
     weights = np.zeros((n_nodes, rows.features.shape[1]))
     with stoppable() as stop:
         n_iter, primal, dual = compiled.joint.solve(
-            arrays,
-            rows.classes,
-            paths.start,
-            paths.node,
-            paths.sign,
-            rows.ridge,
-            compiled.rows.squared_norms(arrays, rows.n_rows),
-            start,
-            alpha,
-            weights,
-            worst,
-            tol,
-            max_iter,
-            rows.seed,
-            stop,
+            arrays, rows.classes, paths, ridge, norms, start, alpha, weights, worst, tol, max_iter, rows.seed, stop
         )
-    return _Trained(weights, alpha, worst, primal, dual, n_iter)
+    return JointSolution(alpha, worst, primal, dual, float(np.vdot(weights, weights)), n_iter, weights)
 
 
-def _finish(rows: LinearRows, paths: Paths, trained: _Trained, tol: float) -> _Trained:
+def _finish(rows: LinearRows, paths: Paths, trained: JointSolution, tol: float) -> JointSolution:
     """Reduce the gap to ``tol`` by Newton's method, or keep the earlier solution if that is no better."""
-    if trained.primal - trained.dual <= tol * trained.primal:
+    if trained.objective - trained.dual_objective <= tol * trained.objective:
         return trained
     n_classes, n_nodes = len(paths.start) - 1, len(trained.weights)
     class_signs = np.zeros((n_classes, n_nodes))
@@ -160,7 +128,7 @@ def _finish(rows: LinearRows, paths: Paths, trained: _Trained, tol: float) -> _T
     alpha[on_path] = trained.alpha
     steps, point = newton(tree_rows, trained.weights, alpha, tol, JOINT_NEWTON_ITERATIONS)
     n_iter = trained.n_iter + steps
-    if point.gap >= trained.primal - trained.dual:
+    if point.gap >= trained.objective - trained.dual_objective:
         return replace(trained, n_iter=n_iter)
-    worst = tree_rows.worst(point.decision)
-    return _Trained(point.weights, point.alpha[on_path], worst, point.primal, point.dual, n_iter)
+    worst, norm = tree_rows.worst(point.decision), float(np.vdot(point.weights, point.weights))
+    return JointSolution(point.alpha[on_path], worst, point.primal, point.dual, norm, n_iter, point.weights)

@@ -23,7 +23,7 @@ from margintree.solvers.solution import Array
 
 # Strong enough at first for some ten Newton steps a round; below the last share rounding outweighs the gain.
 FIRST_SHARE, SHARE_FACTOR, LAST_SHARE = 0.1, 0.1, 1e-4
-# Where r lies far above |x|^2 a part of r would hold a too fast; a part of |x|^2 takes its place, down to this.
+# If r is much larger than |x|^2, a share of r keeps a too close to the centre; a share of |x|^2 is used, down to this.
 LEAST_STIFFNESS = 0.01
 # A round ends with the step that promises no more than this part of the objective. Looser ones make the next centre
 # useless: a is the slack divided by e, and so are its errors.

@@ -1,6 +1,6 @@
 """Kernel machines between pairs of classes of few rows, many of them in one compiled call.
 
-Among hundreds of classes tens of thousands of pairs meet, of which each takes microseconds to solve.
+With hundreds of classes there are tens of thousands of pairs, each of which is solved in microseconds.
 """
 
 import numpy as np

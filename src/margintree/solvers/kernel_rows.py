@@ -76,6 +76,8 @@ class KernelRows(NodeRows):
         self.can_be_shared = self.holds_all
         diagonal = np.asarray(gram.diagonal(), dtype=np.float64) if gram is not None else source.diagonal(row_index)
         self._recent = np.zeros(len(self._gram), dtype=np.uint8)
+        # As compiled loops read them.
+        self._rows = (self._gram, self._slot, self._column, self._recent, self.classes, class_start)
         # A function that is no kernel may have k(x, x) < 0; the gap that then stays open is reported.
         self._curvature = np.maximum(diagonal, 0.0) + ridge
         self._coordinates: Array | None = None
@@ -92,13 +94,7 @@ class KernelRows(NodeRows):
         return KernelRows(self.source, self.row_index[row], class_start, self.ridge[row], self.seed)
 
     def solve(
-        self,
-        labelling: Array,
-        *,
-        tol: float,
-        max_iter: int,
-        cutoff: float = np.inf,
-        start: SVMSolution | None = None,
+        self, labelling: Array, *, tol: float, max_iter: int, cutoff: float = np.inf, start: SVMSolution | None = None
     ) -> SVMSolution:
         alpha = self.starting_alpha(labelling, start)
         signed, n_iter, primal, dual = self._descend(np.outer(labelling, labelling), alpha, tol, max_iter, cutoff)
@@ -120,7 +116,7 @@ class KernelRows(NodeRows):
                 return solution
             factor = self._factor(support)
             if factor is None:
-                # No kernel: the machine stays what coordinate descent made of it.
+                # The function is not a kernel: keep the solution of coordinate descent.
                 return solution
             b = np.zeros(self.n_rows)
             b[support] = dpotrs(factor, signs[support], lower=True)[0]
@@ -161,7 +157,7 @@ class KernelRows(NodeRows):
             inverse = self._inverse_diagonal(part)
             more = ridge / np.maximum(n - 1, 1)
             left = np.where(n == 1, b / inverse, (ridge + more) * b / (1.0 + more * inverse))
-            # A machine that is not solved to rounding has t_j - r_j b_j for its value only about.
+            # The decision value is t_j - r_j b_j only approximately, unless the machine is solved to rounding error.
             decision[part] += ridge * b - left
         return decision
 
@@ -169,7 +165,7 @@ class KernelRows(NodeRows):
         """Return the diagonal of the inverse of K + R over some rows: that of L^-T L^-1 with K + R = L L'."""
         factor = self._factor(rows)
         if factor is None:
-            # No kernel. As if all others were orthogonal to the row, which is the most that it can count.
+            # The function is not a kernel: use the value for a row that is orthogonal to all others, an upper bound.
             return np.asarray(1.0 / self._curvature[rows])
         self._factored = None
         inverse = dtrtri(factor, lower=True, overwrite_c=True)[0]
@@ -207,47 +203,30 @@ class KernelRows(NodeRows):
     ) -> tuple[Array, int, float, float]:
         """Run coordinate descent from ``alpha``, in place; see ``margintree.compiled.kernel_dual``."""
         signed = self._signed_decisions(coupling, alpha)
-        # No SVM costs more than w = 0. A dual value above that shows that the function is no kernel, and
-        # that the dual has no maximum to run after.
+        # The optimum is at most the primal value of w = 0. A larger dual value shows that the function is not a kernel,
+        # and that the dual is unbounded.
         cutoff = min(cutoff, NO_KERNEL * 0.5 * float((1.0 / self.ridge).sum()))
-        # One iteration is as many updates as there are rows: what an epoch costs.
-        n_updates, max_updates = 0, max_iter * self.n_rows
-        resume = np.zeros(2)
+        # One iteration is n_rows updates, which cost as much as an epoch.
+        n_left = max_updates = max_iter * self.n_rows
+        ridge, curvature, resume = self.ridge, self._curvature, np.zeros(2)
         while True:
             with stoppable() as stop:
                 updates, primal, dual, missing = compiled.kernel_dual.sweeps(
-                    self._gram,
-                    self._slot,
-                    self._column,
-                    self._recent,
-                    self.classes,
-                    self.class_start,
-                    coupling,
-                    self.ridge,
-                    self._curvature,
-                    alpha,
-                    signed,
-                    tol,
-                    cutoff,
-                    max_updates - n_updates,
-                    resume,
-                    stop,
+                    self._rows, coupling, ridge, curvature, alpha, signed, tol, cutoff, n_left, resume, stop
                 )
-            n_updates += updates
+            n_left -= updates
             if missing < 0:
-                return signed, -(-n_updates // self.n_rows), primal, dual
-            gradient = signed[missing:] - 1.0 + self.ridge[missing:] * alpha[missing:]
-            gains = np.where((alpha[missing:] > 0.0) | (gradient < 0.0), gradient**2, 0.0) / self._curvature[missing:]
-            # The compiled loop may round a gain at the threshold the other way: it gets its row in any case.
+                return signed, -(-(max_updates - n_left) // self.n_rows), primal, dual
+            gradient = signed[missing:] - 1.0 + ridge[missing:] * alpha[missing:]
+            gains = np.where((alpha[missing:] > 0.0) | (gradient < 0.0), gradient**2, 0.0) / curvature[missing:]
+            # The compiled loop may round a gain at the threshold differently; the missing row is always fetched.
             gains[0] = np.inf
             self._fetch(missing + np.flatnonzero(gains >= resume[1]))
 
     def _signed_decisions(self, coupling: Array, alpha: Array) -> Array:
         signed, first = np.zeros(self.n_rows), 0
         while True:
-            missing = compiled.kernel_dual.signed_decisions(
-                self._gram, self._slot, self._column, self.classes, self.class_start, coupling, alpha, signed, first
-            )
+            missing = compiled.kernel_dual.signed_decisions(self._rows, coupling, alpha, signed, first)
             if missing < 0:
                 return signed
             self._fetch(missing + np.flatnonzero(alpha[missing:]))
@@ -275,9 +254,7 @@ class KernelRows(NodeRows):
         result = np.zeros((self.n_classes, self.n_classes))
         first = 0
         while True:
-            missing = compiled.kernel_dual.class_gram(
-                self._gram, self._slot, self._column, self.classes, self.class_start, coefficients, result, first
-            )
+            missing = compiled.kernel_dual.class_gram(self._rows, coefficients, result, first)
             if missing < 0:
                 return 0.5 * (result + result.T)
             self._fetch(missing + np.flatnonzero(coefficients[missing:]))

@@ -103,7 +103,7 @@ class KernelSource:
         if self.function.kernel == "precomputed":
             return self.function.finish(self.X[np.ix_(rows, columns)])
         A = self.X[rows]
-        # One and the same array tells a symmetric product, which costs half.
+        # Passing the same array twice marks the product as symmetric, which halves its cost.
         return self.function(A, A if rows is columns else self.X[columns], dtype=self.dtype)
 
 

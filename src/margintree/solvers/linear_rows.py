@@ -2,7 +2,7 @@
 
 There is no kernel matrix, except for the machines over many planes of a relaxation. A node keeps a copy of its own rows
 with only the columns in use, so that the deep nodes of a sparse problem work on small arrays. The rows of a large dense
-problem stay where they are.
+problem are not copied.
 """
 
 import math
@@ -27,7 +27,6 @@ from margintree.worker_threads import stoppable
 # Newton needs a features x features matrix. Up to this many features one step costs no more than a
 # few hundred epochs of coordinate descent.
 NEWTON_FEATURES = 600
-NEWTON_ITERATIONS = 60
 # Coordinate descent gets at least this many epochs before Newton takes over.
 EPOCHS_BEFORE_NEWTON = 30
 # The planes of a relaxation multiply the features. Their machines may take the matrix of inner products instead, where
@@ -96,13 +95,7 @@ class LinearRows(NodeRows):
             )
 
     def solve(
-        self,
-        labelling: Array,
-        *,
-        tol: float,
-        max_iter: int,
-        cutoff: float = np.inf,
-        start: SVMSolution | None = None,
+        self, labelling: Array, *, tol: float, max_iter: int, cutoff: float = np.inf, start: SVMSolution | None = None
     ) -> SVMSolution:
         signs = labelling[self.classes]
         alpha = self.starting_alpha(labelling, start)
@@ -112,7 +105,7 @@ class LinearRows(NodeRows):
         decision, n_iter, primal, dual = self._descend(self._rows, signs, alpha, weights, tol, max_iter, cutoff)
         if self._newton_pays(weights) and primal - dual > tol * primal and dual <= cutoff:
             steps, weights, alpha, decision, primal, dual = newton(
-                self.feature_matrix, signs, self.ridge, Start(weights, alpha, dual), tol, cutoff, NEWTON_ITERATIONS
+                self.feature_matrix, signs, self.ridge, Start(weights, alpha, dual), tol, cutoff
             )
             n_iter += steps
         return SVMSolution(alpha, decision, primal, dual, float(weights @ weights), n_iter, labelling, weights)
@@ -124,9 +117,7 @@ class LinearRows(NodeRows):
         assert solution.weights is not None
         signs = solution.labelling[self.classes]
         start = Start(solution.weights, solution.alpha, solution.dual_objective)
-        steps, weights, alpha, decision, primal, dual = newton(
-            self.features, signs, self.ridge, start, POLISH_TOL, np.inf, NEWTON_ITERATIONS
-        )
+        steps, weights, alpha, decision, primal, dual = newton(self.features, signs, self.ridge, start, POLISH_TOL)
         norm, n_iter = float(weights @ weights), solution.n_iter + steps
         return SVMSolution(alpha, decision, primal, dual, norm, n_iter, solution.labelling, weights)
 
@@ -146,9 +137,7 @@ class LinearRows(NodeRows):
         signed, n_iter, primal, dual = self._descend(rows, signs, alpha, weights, tol, max_iter, np.inf)
         if self._newton_pays(weights) and primal - dual > tol * primal:
             psi = (self._own_copy[:, :, None] * mix[self.classes][:, None, :]).reshape(self.n_rows, -1)
-            steps, flat, alpha, signed, primal, dual = newton(
-                psi, signs, self.ridge, Start(weights.reshape(-1)), tol, np.inf, NEWTON_ITERATIONS
-            )
+            steps, flat, alpha, signed, primal, dual = newton(psi, signs, self.ridge, Start(weights.reshape(-1)), tol)
             n_iter += steps
             weights = flat.reshape(weights.shape)
         return DualSolution(alpha, signed, primal, dual, float(np.sum(weights**2)), n_iter)

@@ -178,7 +178,4 @@ def _golden_section(problem: _Problem, near: _Point, far: _Point) -> _Point:
     return best
 
 
-MKL_METHODS: dict[str, Callable[..., MultipleKernelSolution]] = {
-    "simplemkl": simplemkl,
-    "closed_form": closed_form,
-}
+MKL_METHODS: dict[str, Callable[..., MultipleKernelSolution]] = {"simplemkl": simplemkl, "closed_form": closed_form}

@@ -17,6 +17,8 @@ from margintree.compiled import MAX_HALVINGS
 from margintree.solvers.solution import Array
 from margintree.worker_threads import give_up_if_abandoned
 
+MAX_ITERATIONS = 60
+
 
 class Start(NamedTuple):
     """Weights to start from, and a known dual point."""
@@ -32,8 +34,8 @@ def newton(
     ridge: Array,
     start: Start,
     tol: float,
-    cutoff: float,
-    max_iter: int,
+    cutoff: float = np.inf,
+    max_iter: int = MAX_ITERATIONS,
     *,
     offset: Array | float = 0.0,
 ) -> tuple[int, Array, Array, Array, float, float]:
@@ -67,7 +69,7 @@ def newton(
         # The transpose is the same matrix, in LAPACK's order.
         _, step, info = dposv(hessian.T, -gradient, overwrite_a=True)
         if info > 0:
-            # Features of extreme scale: the matrix is not positive to rounding. What is reached stands, with its gap.
+            # Features of extreme scale: rounding makes the matrix indefinite. The current point is returned.
             break
         moved = features @ step
         length, slope = 1.0, float(gradient @ step)

@@ -58,13 +58,7 @@ class NodeRows(ABC):
 
     @abstractmethod
     def solve(
-        self,
-        labelling: Array,
-        *,
-        tol: float,
-        max_iter: int,
-        cutoff: float = np.inf,
-        start: SVMSolution | None = None,
+        self, labelling: Array, *, tol: float, max_iter: int, cutoff: float = np.inf, start: SVMSolution | None = None
     ) -> SVMSolution:
         """Solve the SVM of a labelling: P(z), eq. 3 of the paper.
 

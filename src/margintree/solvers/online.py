@@ -73,7 +73,7 @@ class OnlineRegressors:
         self._scale, self._totals = np.zeros(n_features + 1), np.zeros(2)
         self._node, self._column, self._last, self._before = (np.empty(0, dtype=np.int64) for _ in range(4))
         self._state, self._n_entries = np.empty((0, 2)), np.zeros(1, dtype=np.int64)
-        # None where weights are only read, as those of a file are at first: learning alone looks them up.
+        # None while weights are only read, as after loading a file; only training looks them up.
         self._table: Index | None = None
 
     @classmethod
@@ -151,7 +151,7 @@ class OnlineRegressors:
         return start, columns[kept], values[kept] / self._scale[columns[kept]], intercepts
 
     def __getstate__(self) -> dict[str, Any]:
-        # Room for more needs no place in a file.
+        # Spare capacity is not pickled.
         used = int(self._n_entries[0])
         entries = {name: getattr(self, name)[:used] for name in ("_node", "_column", "_state")}
         return self.__dict__ | entries | {"_before": self._before[:0], "_table": None}

@@ -86,7 +86,7 @@ class SoftmaxTrainer:
     @classmethod
     def of(cls, training_set: LinearTrainingSet, lists: RowLists, importance: Array, order: Index) -> "SoftmaxTrainer":
         """Transform the rows of a training set to the metric of its classes."""
-        own = lists.classes[:, 0].astype(np.int64)
+        own, training_set = lists.classes[:, 0].astype(np.int64), training_set.as_dense()
         metric = ClassMetric.of(training_set, own, importance)
         counted = order[importance[order] > 0.0]
         cost, sizes = 1.0 / training_set.ridge, (training_set.n_classes, training_set.n_threads)
@@ -99,20 +99,12 @@ class SoftmaxTrainer:
         offsets = np.float32(mean_weight) * scores + np.float32(path_weight) * self.lists.path_scores
         weights = np.zeros(means.shape, dtype=np.float32)
         intercepts, gap = np.zeros(self.n_classes), 0.0
-        # Lists of rows that are the only ones of their class, by machines that do not know it, say nothing of rivals.
+        # If each row is the only one of its class, its list comes from machines that have not seen the class.
         if cost_factor > 0.0 and (self.lists.are_complete or self._has_class_of_several_rows):
+            listed, cost = self.lists.classes.copy(), cost_factor * self.cost
             with stoppable() as stop:
                 _, gap = compiled.softmax_dual.solve(
-                    self.Z,
-                    self.order,
-                    self.lists.classes.copy(),
-                    offsets,
-                    cost_factor * self.cost,
-                    weights,
-                    intercepts,
-                    tol,
-                    max_iter,
-                    stop,
+                    self.Z, self.order, listed, offsets, cost, weights, intercepts, tol, max_iter, stop
                 )
         back = (mean_weight * means + weights) @ self.metric.transform.T
         intercepts += mean_weight * constants - back @ self.metric.centre
@@ -176,7 +168,7 @@ class SoftmaxTrainer:
         is_own = np.isin(np.arange(start[-1]), start[:-1])
         groups = ScoreGroups(start, np.column_stack(scores), is_own, self.importance[rows])
         usual = np.array([1.0 / self.metric.variance, 0.0])
-        # Where no row has a rival, nothing but discriminant analysis is known.
+        # Without rivals the likelihood is constant, and the weight stays that of discriminant analysis.
         pull = np.array([PULL / usual[0] ** 2, 0.0])
         found = groups.fit(usual, pull, np.array([True, not self.lists.are_complete]))
         return float(found[0]), float(found[1])

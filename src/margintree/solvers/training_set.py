@@ -24,7 +24,7 @@ from margintree.worker_threads import in_threads, stoppable
 
 Index = npt.NDArray[np.int64]
 
-# Of the order in which coordinate descent takes the rows: a model of max margin does not depend on a draw.
+# Of the order in which coordinate descent visits the rows; fixed, so that models do not depend on random_state.
 SOLVER_SEED = 0
 # Nodes have copies of their rows, in double precision, while the whole dense matrix has at most so many values.
 COPIED_VALUES = 2**22
@@ -35,10 +35,10 @@ PIECE_VALUES = 2**20
 MOST_DENSE_FEATURES, MOMENT_WORK = 2**12, 2**29
 # Sums over products of features are computed by so many threads at most.
 GROUPS = 4
-# A sample has so many rows of a class, if there are: with fewer, nothing is left to learn from when one is left out.
+# Minimum number of rows of a class in a sample, if the class has them: enough for training when some are left out.
 LEAST_ROWS_OF_CLASS = 8
-# A search for a labelling sees dense rows on so many principal axes: on four sets of 256 to 1000 features its splits
-# were as good as those of a search that sees all of them.
+# Number of principal axes on which dense rows are represented in a search for a labelling: on four sets of 256 to 1000
+# features, the splits were as good as those found with all features.
 LEADING_AXES = 64
 
 
@@ -85,8 +85,8 @@ class TrainingSet(ABC):
         """Return the result of ``rows_of`` or, if that is too large, a sample with the same share of each class."""
         row_index, start = self.rows_of(classes)
         if self.most_rows is not None and len(row_index) > self.most_rows:
-            # Rows are sorted by a hash within their class, so the first are as good as any; and in a file that is
-            # mapped they lie side by side.
+            # Rows are sorted by a hash within their class, so the first ones are a random sample, which is contiguous
+            # in a mapped file.
             from_front = self.function is None
             sample, start = sample_of_classes(start, self.most_rows, LEAST_ROWS_OF_CLASS, from_front=from_front)
             row_index = row_index[sample]
@@ -271,21 +271,13 @@ class LinearTrainingSet(TrainingSet):
         """
         if self.is_exact or isinstance(self.X, np.ndarray) or len(left) == 0 or len(right) == 0:
             return None
-        rows = np.concatenate([left, right])
+        rows, constant = np.concatenate([left, right]), self.fit_intercept
+        arrays, n_columns = self._arrays, self.X.shape[1]
         with stoppable() as stop:
-            columns, weights, _ = compiled.machine.between(
-                self._arrays,
-                self.X.shape[1],
-                rows,
-                len(left),
-                self.ridge,
-                self.fit_intercept,
-                tol,
-                max_iter,
-                seed,
-                stop,
+            columns, weights = compiled.machine.between(
+                arrays, n_columns, rows, len(left), self.ridge, constant, tol, max_iter, seed, stop
             )
-        return self._kept(columns, weights)
+        return self.linear_classifier(columns, weights)
 
     def part(self, row_index: Index, class_start: Index, share: Array | float = 1.0) -> "LinearTrainingSet":
         weight, cost = share * self.sample_weight[row_index], share / self.ridge[row_index]
@@ -296,13 +288,10 @@ class LinearTrainingSet(TrainingSet):
     def classifier(self, rows: NodeRows, solution: SVMSolution) -> LinearClassifier:
         assert isinstance(rows, LinearRows)
         assert solution.weights is not None
-        return self.linear_classifier(rows, solution.weights)
+        return self.linear_classifier(rows.columns, solution.weights)
 
-    def linear_classifier(self, rows: LinearRows, weights: Array) -> LinearClassifier:
-        """Return the classifier of a weight vector over the columns of ``rows``."""
-        return self._kept(rows.columns, weights)
-
-    def _kept(self, columns: Index, weights: Array) -> LinearClassifier:
+    def linear_classifier(self, columns: Index, weights: Array) -> LinearClassifier:
+        """Return the classifier of a weight vector over some columns and, if there is one, the constant feature."""
         kept = np.flatnonzero(weights[: len(columns)])
         intercept = float(weights[-1]) if self.fit_intercept else 0.0
         return LinearClassifier(columns[kept], weights[kept], intercept)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-# With so many more columns than entries, a place for each column is not worth it.
+# With so many more columns than entries, an array with an element for each column is too large.
 FEW_COLUMNS, COLUMNS_PER_ENTRY = 2**20, 16
 
 

@@ -91,7 +91,7 @@ class BestFirstSplit:
         """Return the best labelling found."""
         tol = max(self.search_tol, node.tol)
         is_listed = node.n_classes <= self.list_up_to
-        # With many classes the rows are many, and how they lie shows on their principal axes.
+        # With many classes there are many rows, and a few principal axes are enough to compare labellings.
         search = node.for_search(all_coordinates=is_listed)
         if is_listed:
             listed = self._search_list(search, tol)

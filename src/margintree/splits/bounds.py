@@ -14,8 +14,8 @@ from margintree.splits.node import NodeProblem, SplitResult
 ENUMERATE_UP_TO = 16
 # An eigenvalue of a matrix of this size takes some milliseconds; larger nodes use the norms alone.
 EIGENVALUE_UP_TO = 200
-# z'Gz is a sum of terms that may cancel; its error is this part of what they add up to without their signs. It
-# must not lift the bound above the truth.
+# z'Gz is a sum of terms that may cancel; its rounding error is at most this share of the sum of their absolute values.
+# The bound is lowered by it, so that it stays a bound.
 ROUNDING = 1e-12
 
 

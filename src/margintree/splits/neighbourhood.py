@@ -13,9 +13,9 @@ from margintree.solvers.solution import Array, SVMSolution
 from margintree.splits.bounds import DualPoint
 from margintree.splits.node import NodeProblem, canonical
 
-# Dual points of labellings long left behind say little about the neighbours of the present one.
+# Older dual points give weak bounds on the neighbours of the current labelling.
 REMEMBERED_POINTS = 8
-# A smaller relative gain is taken along, but it is no reason to go on searching.
+# A smaller relative gain is accepted, but does not restart the count of patience.
 WORTHWHILE = 5e-3
 
 

@@ -131,18 +131,13 @@ class NodeProblem:
         total, largest = sizes.sum(), sizes.max()
         self.balance_was_widened = bool(largest > balance * total)
         widest = max(balance * total, largest) + BALANCE_SLACK * total
-        # All classes on one side make the whole weight; no slack may reach that.
+        # With all classes on one side the difference is the total weight, which must stay infeasible.
         self.beta = float(min(widest, total - 0.5 * sizes.min()))
         self._units = integer_units(sizes)
         self.n_iter = 0
 
     def solve(
-        self,
-        labelling: Array,
-        *,
-        tol: float | None = None,
-        cutoff: float = np.inf,
-        start: SVMSolution | None = None,
+        self, labelling: Array, *, tol: float | None = None, cutoff: float = np.inf, start: SVMSolution | None = None
     ) -> SVMSolution:
         """Return the SVM of a labelling, to the node's tolerance unless another is given."""
         tol = self.tol if tol is None else tol

@@ -28,15 +28,13 @@ SMALLEST_SHARE = 0.25
 DIGITS = 9
 
 
-def confusion_tree(affinity: Array, *, smallest_share: float = SMALLEST_SHARE) -> ClassTree:
+def confusion_tree(affinity: Array) -> ClassTree:
     """Return the tree of repeated binary cuts.
 
     Parameters
     ----------
     affinity : ndarray of shape (n_classes, n_classes)
         How easily two classes are confused: symmetric, not negative.
-    smallest_share : float, default=0.25
-        Least share of a node's classes on each side, rounded down, as far as connected classes are cut.
 
     Returns
     -------
@@ -49,14 +47,10 @@ def confusion_tree(affinity: Array, *, smallest_share: float = SMALLEST_SHARE) -
     >>> confusion_tree(affinity).to_nested()
     ((0, 2), (1, 3))
     """
-    affinity = _checked(affinity)
-    return divided(
-        len(affinity),
-        lambda classes: cut_in_two(affinity[np.ix_(classes, classes)], smallest_share=smallest_share),
-    )
+    return divided(len(affinity), lambda classes: cut_in_two(affinity[np.ix_(classes, classes)]))
 
 
-def cut_in_two(affinity: Array, *, smallest_share: float = SMALLEST_SHARE) -> Mask:
+def cut_in_two(affinity: Array) -> Mask:
     """Return which of at least two classes go left; the first one always does.
 
     Cutting between classes without any path of affinity costs nothing. So if the graph has several connected
@@ -71,19 +65,8 @@ def cut_in_two(affinity: Array, *, smallest_share: float = SMALLEST_SHARE) -> Ma
     [True, False, True, False]
     """
     n_components, component = connected_components(affinity > 0.0, directed=False)
-    left = _divide_components(component, n_components) if n_components > 1 else _sweep(affinity, smallest_share)
+    left = _divide_components(component, n_components) if n_components > 1 else _sweep(affinity)
     return left if left[0] else ~left
-
-
-def _checked(affinity: Array) -> Array:
-    affinity = np.asarray(affinity, dtype=np.float64)
-    if affinity.ndim != 2 or affinity.shape[0] != affinity.shape[1] or affinity.size == 0:
-        raise ValueError(f"affinity must be a square matrix with one row per class. Got shape {affinity.shape}.")
-    if not np.all(np.isfinite(affinity)) or affinity.min() < 0.0:
-        raise ValueError(f"affinity must be finite and not negative. Got values from {affinity.min()}.")
-    if not np.allclose(affinity, affinity.T, atol=0.0):
-        raise ValueError("affinity must be symmetric. Pass (A + A.T) / 2 instead.")
-    return affinity
 
 
 def _divide_components(component: npt.NDArray[np.int32], n_components: int) -> Mask:
@@ -99,15 +82,15 @@ def _divide_components(component: npt.NDArray[np.int32], n_components: int) -> M
     return np.asarray(goes_left[component])
 
 
-def _sweep(affinity: Array, smallest_share: float) -> Mask:
+def _sweep(affinity: Array) -> Mask:
     n_classes = len(affinity)
     order = np.lexsort((np.arange(n_classes), np.round(_fiedler_vector(affinity), DIGITS)))
     ordered = affinity[np.ix_(order, order)] / affinity.max()
     volume = np.cumsum(ordered.sum(axis=1))
     within = ordered.cumsum(axis=0).cumsum(axis=1).diagonal()
-    fewest = max(1, int(smallest_share * n_classes))
+    fewest = max(1, int(SMALLEST_SHARE * n_classes))
     n_left = np.arange(min(fewest, n_classes // 2), n_classes - min(fewest, n_classes // 2) + 1)
-    # The sums leave a rest of rounding where nothing is cut.
+    # Rounding errors must not make an empty cut negative.
     cut = np.maximum(0.0, volume - within)[n_left - 1]
     normalised_cut = cut / volume[n_left - 1] + cut / (volume[-1] - volume[n_left - 1])
     ties = n_left[normalised_cut <= normalised_cut.min() + 10.0**-DIGITS]
@@ -122,12 +105,12 @@ def _fiedler_vector(affinity: Array) -> Array:
     scaled = affinity / affinity.max()
     root = np.sqrt(scaled.sum(axis=1))
     normalised = scaled / np.outer(root, root)
-    # The known first eigenvector goes from eigenvalue 1 to -1, below all others: graphs that hang together by a
-    # thread have a second eigenvalue close to 1, too.
+    # The eigenvalue of the known first eigenvector is moved from 1 to -1, below all others: weakly connected graphs
+    # have a second eigenvalue close to 1, too.
     first = root / np.linalg.norm(root)
     normalised -= 2.0 * np.outer(first, first)
     last = len(affinity) - 1
     vector = eigh(normalised, subset_by_index=[last, last])[1][:, 0] / root
     vector /= np.abs(vector).max()
-    # An eigenvector has no sign of its own.
+    # The sign of an eigenvector is arbitrary.
     return np.asarray(vector * np.sign(vector[np.argmax(np.abs(vector) >= 1.0 - 10.0**-DIGITS)]))

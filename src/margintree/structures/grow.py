@@ -178,16 +178,8 @@ def child_seed(seed: int, side: int) -> int:
 def _split_node(training_set: TrainingSet, split: Split, task: NodeTask, settings: NodeSettings) -> NodeDone:
     began = time.perf_counter()
     rows = training_set.node_rows(task.classes, SOLVER_SEED)
-    node = NodeProblem(
-        rows,
-        training_set.sizes[task.classes],
-        balance=settings.balance,
-        tol=settings.tol,
-        max_iter=settings.max_iter,
-        seed=task.seed,
-        share=rows.n_rows / training_set.n_rows,
-        classes=task.classes,
-    )
+    sizes, share = training_set.sizes[task.classes], rows.n_rows / training_set.n_rows
+    node = NodeProblem(rows, sizes, **vars(settings), seed=task.seed, share=share, classes=task.classes)
     result = _checked(split.divide(node), split, node)
     left, right = task.classes[result.labelling > 0.0], task.classes[result.labelling < 0.0]
     solution = result.solution

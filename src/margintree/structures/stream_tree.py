@@ -11,7 +11,6 @@ the leaves of the other; with n leaves below a node, no child then has more than
 the depth of a tree grows with the logarithm of its leaves.
 """
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -40,8 +39,7 @@ class GrowingTree(NamedTuple):
     n_nodes: Index
 
 
-@dataclass(frozen=True, eq=False)
-class Stream:
+class Stream(NamedTuple):
     """The order of the rows, each with its label and its weight."""
 
     rows: Index
@@ -117,20 +115,10 @@ class StreamTree:
         """Process the rows of the stream one by one."""
         self._reserve(int(stream.labels.max(initial=-1)) + 1)
         regressors.reserve(len(self._nodes.parent))
-        done = 0
+        done, rate, has_constant = 0, regressors.learning_rate, regressors.fit_intercept
         while True:
-            done = compiled.stream.absorb(
-                layout(X),
-                stream.rows,
-                stream.labels,
-                stream.weight,
-                done,
-                self._nodes,
-                regressors.arrays(),
-                self.alpha,
-                regressors.learning_rate,
-                regressors.fit_intercept,
-            )
+            model = regressors.arrays()
+            done = compiled.stream.absorb(layout(X), stream, done, self._nodes, model, self.alpha, rate, has_constant)
             if done == len(stream.rows):
                 return
             regressors.make_room()
@@ -148,13 +136,6 @@ class StreamTree:
         return tree, number
 
     def _reserve(self, n_labels: int) -> None:
-        nodes, n_nodes = self._nodes, 2 * n_labels - 1
-        self._nodes = GrowingTree(
-            lengthened(nodes.children_left, n_nodes, -1),
-            lengthened(nodes.children_right, n_nodes, -1),
-            lengthened(nodes.parent, n_nodes, -1),
-            lengthened(nodes.leaf_class, n_nodes, -1),
-            lengthened(nodes.n_leaves, n_nodes, 0),
-            lengthened(nodes.leaf_of_class, n_labels, -1),
-            nodes.n_nodes,
-        )
+        *of_nodes, leaf_of_class, n_nodes = self._nodes
+        longer = (lengthened(array, 2 * n_labels - 1, -1) for array in of_nodes)
+        self._nodes = GrowingTree._make([*longer, lengthened(leaf_of_class, n_labels, -1), n_nodes])

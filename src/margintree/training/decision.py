@@ -31,7 +31,7 @@ from margintree.training.held_out import Grown, HeldOut, Mask, Rows, hold_out, l
 from margintree.training.machines import Trainer, all_pairs
 from margintree.training.pair_machines import joined, pairs_that_meet, selected, train_pairs
 from margintree.training.rest_machines import Lists, ListTrainer, train_against_all
-from margintree.training.validation import Asked, Result, result_of, weighed_decider
+from margintree.training.validation import Evaluation, Result, result_of, weighed_decider
 from margintree.worker_threads import in_threads
 
 Index = npt.NDArray[np.int64]
@@ -118,7 +118,7 @@ def decide(
 
     if uses_lists:
         rounds = [Round(of_folds, held_out(mask), mask, wanted, n_threads) for mask in masks]
-        # Where rows are few, machines that have seen all of them are worth their time.
+        # With few rows there are several parts, and the nodes are cross-validated once more with none of them left out.
         everything = rounds[0].held_out if len(rounds) == 1 else held_out(nobody)
     else:
         everything = held_out(nobody)
@@ -137,19 +137,14 @@ def decide(
     results: dict[Candidate, Result] = {}
     for number, candidate in enumerate(tried, 1):
         if not is_hopeless(candidate, results):
-            asked = in_threads(lambda one, what=candidate: one.asked(what), rounds, n_threads)  # type: ignore[misc]
-            results[candidate] = result_of(asked, n_threads)
+            found = in_threads(lambda one, what=candidate: one.evaluation(what), rounds, n_threads)  # type: ignore[misc]
+            results[candidate] = result_of(found, n_threads)
         step_done(f"decider {number}/{len(tried)}: {candidate.decide}")
-    chosen, records = choose(results)
     # With many classes the machines of the candidates would be most of the memory of a fit.
     rounds.clear()
-    final = Round(trainer, everything, nobody, wanted, n_threads)
-    decider, machines = final.decider(chosen)
-    step_done(f"chosen decider: {chosen.decide}")
-    decider = weighed_decider(decider, results[chosen].slope, results[chosen].path_weight)
-    of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
-    numbered = [replace(machine, row_index=rows.original[machine.row_index]) for machine in of_kernel]
-    return Decision(everything.sigmoids, decider, numbered, chosen, records, final.open_gap)
+    decision = Round(trainer, everything, nobody, wanted, n_threads).decision(results)
+    step_done(f"chosen decider: {decision.chosen.decide}")
+    return decision
 
 
 def decide_by_leaving_one_out(
@@ -178,16 +173,13 @@ def decide_by_leaving_one_out(
     results = {}
     for number, candidate in enumerate(tried, 1):
         kind = candidate.decide
-        asked = Asked(everything, validation, candidate, wanted.width, deciding[kind][0], parts[kind])
-        results[candidate] = result_of([asked] if validation.any() else [], n_threads)
+        evaluation = Evaluation(everything, validation, candidate, wanted.width, deciding[kind][0], parts[kind])
+        results[candidate] = result_of([evaluation] if validation.any() else [], n_threads)
         on_step(f"decider {number}/{len(tried)}: {kind}", number / (len(tried) + 1))
-    chosen, records = choose(results)
-    on_step(f"chosen decider: {chosen.decide}", 1.0)
     # Without the machines that only other candidates would ask.
-    decider, machines = final.decider(chosen)
-    decider = weighed_decider(decider, results[chosen].slope, results[chosen].path_weight)
-    of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
-    return Decision(everything.sigmoids, decider, of_kernel, chosen, records)
+    decision = final.decision(results)
+    on_step(f"chosen decider: {decision.chosen.decide}", 1.0)
+    return decision
 
 
 def is_choice(tried: list[Candidate]) -> bool:
@@ -217,7 +209,7 @@ def is_hopeless(candidate: Candidate, results: dict[Candidate, Result]) -> bool:
     """Return whether the same decider is already clearly behind with fewer finalists or a smaller C."""
 
     def kind(one: Candidate) -> tuple[str, str, float, bool, bool]:
-        # Without any C machines are what they start from, which says little of those that learn.
+        # With C = 0 nothing is trained, so the result says little about larger C.
         return one.decide, one.loss, one.offset_scale, one.weighs_path, one.cost_factor > 0.0
 
     known = {one: result for one, result in results.items() if kind(one) == kind(candidate) and result.importance.any()}
@@ -256,7 +248,7 @@ def choose(results: dict[Candidate, Result]) -> tuple[Candidate, list[CandidateR
     """
     usual = max(results, key=defaults.rank_without_validation)
     if not results[usual].importance.any():
-        # No row can tell, as with one row per class.
+        # There are no informative validation rows, as with one row per class.
         return usual, []
     allowed = {one: result for one, result in results.items() if is_worth_its_path(one, results)}
     best = best_of(allowed)
@@ -306,11 +298,21 @@ class Round:
         decider = self.held_out.rows.decider(candidate.decide, machines, **facts)
         return decider, machines if isinstance(machines, list) else []
 
-    def asked(self, candidate: Candidate) -> Asked:
+    def decision(self, results: dict[Candidate, Result]) -> Decision:
+        """Choose a candidate by the results, and train its decider."""
+        chosen, records = choose(results)
+        decider, machines = self.decider(chosen)
+        decider = weighed_decider(decider, results[chosen].slope, results[chosen].path_weight)
+        original = self.held_out.rows.original
+        of_kernel = [machine for machine in machines if isinstance(machine, KernelClassifier)]
+        numbered = [replace(machine, row_index=original[machine.row_index]) for machine in of_kernel]
+        return Decision(self.held_out.sigmoids, decider, numbered, chosen, records, self.open_gap)
+
+    def evaluation(self, candidate: Candidate) -> Evaluation:
         """Return the decider of a candidate with its validation rows."""
         decider, machines = self.decider(candidate)
         parts = list(self.held_out.parts(self.validation, machines))
-        return Asked(self.held_out, self.validation, candidate, self._wanted.width, decider, parts)
+        return Evaluation(self.held_out, self.validation, candidate, self._wanted.width, decider, parts)
 
     def _train_pairs(self, candidate: Candidate) -> tuple[list[NodeClassifier] | WeightTable, Index, Index]:
         """Train machines between all classes that meet, or between those needed for the validation rows."""
@@ -361,7 +363,7 @@ class Round:
             else:
                 trained = self._on_lists.train(candidate.offset_scale, candidate.cost_factor)
             if candidate.loss != "log":
-                # Only logistic regression is asked for again, with more finalists.
+                # Only machines of logistic regression are used again, with more finalists.
                 self._machines.clear()
             self._machines[candidate] = trained
         return self._machines[candidate]
@@ -392,4 +394,4 @@ class Round:
             lists = RowLists.of_all(rows.classes, training_set.n_classes)
         else:
             lists = self._lists_of_all(partial(RowLists.of, rows.classes))
-        return SoftmaxTrainer.of(training_set.as_dense(), lists, self._importance, rows.order)
+        return SoftmaxTrainer.of(training_set, lists, self._importance, rows.order)

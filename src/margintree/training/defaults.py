@@ -52,28 +52,28 @@ class Candidate:
 
 # 1. Folds: machines from four fifths of the rows resemble the final ones; with many rows halves do, too, in less time.
 FOLDS, FEW_ROWS, FOLDS_OF_MANY_ROWS = 5, 5000, 2
-# 2. Machines of folds only calibrate and choose, for which this relative duality gap is enough; so it is for logistic
-# regression on lists, whose predictions did not change below it. Features of very different scales would take it
-# thousands of epochs to get there, in every fold.
+# 2. Machines of folds only calibrate and choose, for which this relative duality gap is enough. It is enough for
+# logistic regression on lists, too: its predictions did not change with a smaller one. The number of epochs is limited,
+# because features of very different scales would take thousands in every fold.
 FOLD_TOL, FOLD_EPOCHS = 1e-2, 100
-# 3. As good as the best is what lies within so many standard errors of it. A whole one let candidates win that saved a
-# fraction of a decision function and lost whole points.
+# 3. A candidate counts as good as the best if it is within so many standard errors of it. With a whole standard error,
+# candidates were chosen that saved a fraction of a decision function and lost whole percentage points.
 ENOUGH = 0.5
 # More finalists or a larger C are not tried where fewer, or a smaller one, are so many standard errors behind.
 CLEARLY_BEHIND = 2.0
-# 4. A class whose path is twenty times less probable than the best one is hardly the right one.
+# 4. A class whose path is twenty times less probable than the best one is rarely the right one.
 GAP = 3.0
 PATHS = Candidate("paths", 10, GAP)
 # 5. Pairs decide among three finalists, among eight, or, with many classes, among 16. With a kernel they decide among
-# four, 16 or 50: nodes that learn from samples of many rows nominate less exactly, and most finalists are struck off
-# after one machine.
+# four, 16 or 50: nodes that learn from samples of many rows nominate less exactly, and most finalists are
+# eliminated by one machine.
 MANY_CLASSES = 16
 PAIRS = (Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0), Candidate("pairs", 16, 8.0))
 PAIRS_OF_KERNELS = (Candidate("pairs", 4, 4.0), Candidate("pairs", 16, 8.0), Candidate("pairs", 50, 20.0))
 # 6. One class against the rest has liblinear's C, which is twice ours. Machines that learn from lists may start from an
-# offset, or have a larger C. Their lists reach further than the finalists of a prediction: beyond the gap, too, a
-# machine must know what is not of its class. Dense rows have logistic regression that starts from discriminant
-# analysis, too; with no C at all it is that.
+# offset, or have a larger C. Their lists are longer than those of a prediction, because machines need negatives from
+# beyond the gap, too. For dense rows there is also logistic regression that starts from discriminant analysis; with
+# C = 0 it is discriminant analysis.
 REST = Candidate("rest", 20, GAP, cost_factor=2.0, weighs_path=False)
 REST_WITH_LARGE_C = replace(REST, cost_factor=16.0)
 REST_FROM_OFFSET = replace(REST, cost_factor=1.0, offset_scale=1.25)
@@ -83,12 +83,12 @@ MORE_FINALISTS = ((20, GAP), (50, 2.0 * GAP), (100, 3.0 * GAP))
 # The rest are all other rows, and all classes are finalists, while a pass over them takes no more products than this;
 # those of dense rows are so much faster.
 WORK_OF_ALL, DENSE_SPEED = 2**26, 8
-# 7. Folds are validation rows in turn, until there are enough of them to tell good from bad. Where machines learn from
+# 7. Folds are validation rows in turn, until there are enough rows to compare candidates. Where machines learn from
 # lists, validation rows are left out of the machines that make the lists, too: a seventh of the rows at a time.
-# With a single candidate they only weigh its scores.
+# With a single candidate they only fit the weights of its scores.
 PARTS, VALIDATION_ROWS, MOST_VALIDATION_ROWS, WEIGHING_ROWS = 7, 1000, 2500, 500
-# 8. Paths alone are nowhere better than pairs, which ask one machine more and weigh the path beside them. With a
-# kernel, machines against the rest take most time and are nowhere the best. Two classes need no decider.
+# 8. On no set were paths alone better than pairs, which evaluate one more machine and add the weighted path score. With
+# a kernel, one-vs-rest machines take the most time and were the best on no set. Two classes need no decider.
 DECIDERS, DECIDERS_OF_KERNELS, DECIDERS_OF_TWO = ("pairs", "rest"), ("pairs",), ("paths",)
 
 

@@ -40,7 +40,7 @@ class Rows:
     """Training rows as assigned to folds, with their importance, which is 1 on average."""
 
     training_set: TrainingSet
-    # Where each stood before rows whose weight stands for several were taken apart.
+    # Position of each row before rows of several units were divided.
     original: Index
     fold: Index
     importance: Array
@@ -119,7 +119,7 @@ class HeldOut:
     grown: list[Grown]
     models: list[TreeModel]
     own_score: Array
-    # Importance of the rows whose class the machines that are asked know at all, 0 of others.
+    # Importance of each row, or 0 if its class was missing in the training set of the machines evaluated on it.
     counted: Array
     _lists: dict[tuple[int, float, int], Any] = field(default_factory=dict)
 
@@ -146,18 +146,15 @@ class HeldOut:
         """Return the finalists of the requested rows and their path scores, padded with -1."""
         shape = (len(asked), size)
         classes, scores = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.float32)
-        rows, parts = (
-            self.rows,
-            [
-                (held_out[first : first + ROWS_PER_TASK], model)
-                for held_out, model in self.parts(asked)
-                for first in range(0, len(held_out), ROWS_PER_TASK)
-            ],
-        )
+        parts = [
+            (held_out[first : first + ROWS_PER_TASK], model)
+            for held_out, model in self.parts(asked)
+            for first in range(0, len(held_out), ROWS_PER_TASK)
+        ]
 
         def nominate(number: int) -> Finalists:
             held_out, model = parts[number]
-            found, path = path_candidates(model, rows.take(held_out), width, gap, size)
+            found, path = path_candidates(model, self.rows.take(held_out), width, gap, size)
             return found.astype(np.int32), path.astype(np.float32)
 
         found = in_tasks(nominate, range(len(parts)), n_threads, "finalists")

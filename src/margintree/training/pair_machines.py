@@ -1,10 +1,13 @@
 """Machines between pairs of classes, for those pairs that meet among the finalists of a row."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from margintree.prediction.weight_table import WeightTable
-from margintree.solvers.classifier import LinearClassifier, NodeClassifier
+from margintree.solvers.classifier import NodeClassifier
 from margintree.solvers.kernel_pairs import prepare, solve_pairs
 from margintree.solvers.kernel_source import PairBlocks
 from margintree.solvers.training_set import KernelTrainingSet
@@ -64,21 +67,18 @@ def train_pairs(
         machines = (trainer.classifier_between(rows_of(one), rows_of(other)) for one, other in some.tolist())
         return [as_kept(machine, trainer.training_set, prune) for machine in machines]
 
-    def flat(tasks: list[Index]) -> WeightTable:
-        found = (machine for part in in_tasks(train, tasks, n_threads, "pair machines") for machine in part)
-        machines = [machine for machine in found if isinstance(machine, LinearClassifier)]
-        return WeightTable.from_classifiers(machines, n_features)
+    def trained(train: Callable[[Index], list[NodeClassifier]], tasks: list[Index]) -> list[Any]:
+        return [machine for part in in_tasks(train, tasks, n_threads, "pair machines") for machine in part]
 
     tasks = [pairs[i : i + PAIRS_PER_TASK] for i in range(0, len(pairs), PAIRS_PER_TASK)]
     if isinstance(training_set, KernelTrainingSet) and counted.all():
         prepare(training_set, pairs)
         # One block for each thread, so that most values within a class are computed once.
-        tasks = [part for part in np.array_split(pairs, n_threads) if len(part)]
-        return [machine for part in in_tasks(train_on_blocks, tasks, n_threads, "pair machines") for machine in part]
+        return trained(train_on_blocks, [part for part in np.array_split(pairs, n_threads) if len(part)])
     if training_set.function is not None:
-        return [machine for part in in_tasks(train, tasks, n_threads, "pair machines") for machine in part]
-    parts = (tasks[i : i + TASKS_AT_A_TIME] for i in range(0, len(tasks), TASKS_AT_A_TIME))
-    return WeightTable.joined((flat(part) for part in parts), n_features)
+        return trained(train, tasks)
+    parts = (trained(train, tasks[i : i + TASKS_AT_A_TIME]) for i in range(0, len(tasks), TASKS_AT_A_TIME))
+    return WeightTable.joined((WeightTable.from_classifiers(part, n_features) for part in parts), n_features)
 
 
 def joined(machines: Machines, more: Machines) -> Machines:

@@ -9,6 +9,7 @@ length). The offset is a blend of them, and the machine learns the rest.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,11 +54,7 @@ class Lists:
 
     @classmethod
     def of(
-        cls,
-        class_start: Index,
-        finalists: npt.NDArray[np.integer],
-        scores: npt.NDArray[np.floating],
-        own_score: Array,
+        cls, class_start: Index, finalists: npt.NDArray[np.integer], scores: npt.NDArray[np.floating], own_score: Array
     ) -> "Lists":
         """Sort the finalists of all rows (padded with -1) by class."""
         start = np.empty(len(class_start), dtype=np.int64)
@@ -76,17 +73,12 @@ class Lists:
         return np.where((row >= self.class_start[k]) & (row < self.class_start[k + 1]), 1.0, -1.0)
 
 
-@dataclass(frozen=True)
-class Blend:
+class Blend(NamedTuple):
     """Offset of a pair: constant + mean_weight * projection + path_weight * path score."""
 
     constant: float = 0.0
     mean_weight: float = 0.0
     path_weight: float = 0.0
-
-    def times(self, factor: float) -> "Blend":
-        """Return the blend with all weights multiplied."""
-        return Blend(factor * self.constant, factor * self.mean_weight, factor * self.path_weight)
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +107,7 @@ class ListTrainer:
         projection, blend = np.zeros(len(self.lists.row)), Blend()
         if offset_scale > 0.0:
             projection = self._projections(training_set)
-            blend = self._fit_blend(projection).times(offset_scale)
+            blend = Blend(*(offset_scale * weight for weight in self._fit_blend(projection)))
         return self._in_tasks(self._linear_machine(training_set, blend, projection, cost_factor)), blend.path_weight
 
     def _in_tasks(self, machine_of: Callable[[int, Array], NodeClassifier]) -> list[NodeClassifier]:
@@ -162,14 +154,7 @@ class ListTrainer:
         lists, path_score = self.lists, self.lists.path_score
         while True:
             fitted = compiled.pairs.fit_blend(
-                lists.class_start,
-                lists.start,
-                lists.row,
-                projection,
-                path_score,
-                self.importance,
-                BLEND_PENALTY,
-                100,
+                lists.class_start, lists.start, lists.row, projection, path_score, self.importance, BLEND_PENALTY
             )
             blend = Blend(*fitted.tolist())
             # A fact that is zero everywhere gets the weight zero.
@@ -187,7 +172,7 @@ class ListTrainer:
         ridge = training_set.ridge / cost_factor
         norms = compiled.rows.squared_norms(rows, training_set.n_rows)
         weight = self._mean_weight(training_set)
-        counted = self.counted
+        counted, tol, max_iter = self.counted, trainer.tol, trainer.max_iter
         # The constant of the offset is an intercept already.
         fit_intercept = training_set.fit_intercept and blend == Blend()
 
@@ -197,23 +182,10 @@ class ListTrainer:
             row, sign = lists.row[part][taken], lists.sign(k)[taken]
             offset = blend.mean_weight * projection[part][taken] + blend.path_weight * lists.path_score[part][taken]
             offset += blend.constant
+            listed, mean = (row, sign, offset), (row[sign > 0.0], weight, blend.mean_weight)
             with stoppable() as stop:
-                columns, weights, intercept, _, _ = compiled.leaf_dual.solve_leaf(
-                    rows,
-                    row[sign > 0.0],
-                    weight,
-                    blend.mean_weight,
-                    row,
-                    sign,
-                    offset,
-                    ridge,
-                    norms,
-                    fit_intercept,
-                    work,
-                    trainer.tol,
-                    trainer.max_iter,
-                    trainer.seed,
-                    stop,
+                columns, weights, intercept = compiled.leaf_dual.solve_leaf(
+                    rows, listed, mean, ridge, norms, fit_intercept, work, tol, max_iter, trainer.seed, stop
                 )
             return LinearClassifier(columns, weights, blend.constant + intercept)
 

@@ -6,14 +6,12 @@ the machines' values, and the weight of the path score.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from margintree import compiled
 from margintree.prediction.decider import Decider
-from margintree.prediction.ranker import Ranker, path_candidates
+from margintree.prediction.ranker import Ranker, decided, machine_values, path_candidates
 from margintree.solvers.score_weights import ScoreGroups
 from margintree.solvers.solution import Array
 from margintree.training.defaults import Candidate
@@ -53,7 +51,7 @@ class Result:
 Groups = tuple[Index, Array, Array, Mask, Array]
 
 
-class Asked:
+class Evaluation:
     """A decider trained without the validation rows, and the finalists of these.
 
     ``parts`` are the validation rows with the models that nominate their finalists (``HeldOut.parts``).
@@ -92,17 +90,14 @@ class Asked:
             machine, sign = self.decider.machines_between(own[row], finalists[row, place])
             row, machine, sign = row[machine >= 0], machine[machine >= 0], sign[machine >= 0]
             X = self.held_out.rows.take(rows)
-            value = np.column_stack([sign * deciding_values(model, self.decider, X, row, machine), np.zeros(len(row))])
+            value = np.column_stack([sign * machine_values(model, self.decider, X, row, machine), np.zeros(len(row))])
             weight, is_own = self.held_out.counted[rows][row], np.tile([True, False], len(row))
             yield np.full(len(row), 2), value.ravel(), np.zeros(value.size), is_own, weight
 
     def groups_of_finalists(self, decider: Decider) -> Iterator[Groups]:
         """Yield the scores of the finalists by the decider and by their paths."""
         for rows, model, finalists, path in self._with_own_among_finalists():
-            X, scores = self.held_out.rows.take(rows), path.copy()
-            for first, last, block, forest in model.blocks(X):
-                part = slice(first, last)
-                compiled.ranking.decided(block, decider.arrays(forest), finalists[part], scores[part])
+            scores = decided(model, decider, self.held_out.rows.take(rows), finalists, path)
             listed = finalists >= 0
             is_own = (finalists == self.held_out.rows.classes[rows][:, None])[listed]
             weight = self.held_out.counted[rows]
@@ -114,27 +109,26 @@ class Asked:
         label, count = np.empty(n_rows, dtype=np.int64), np.empty(n_rows)
         for held_out, model in self._parts:
             ranker = Ranker(model, decider, self.width, self.candidate.gap, self.candidate.n_finalists)
-            best, _, count[held_out] = ranker.top(rows.take(held_out), 1, n_threads)
-            label[held_out] = best[:, 0]
+            label[held_out], count[held_out] = ranker.winners(rows.take(held_out), n_threads)
         return (label == rows.classes)[self.validation], count[self.validation]
 
 
-def result_of(asked: Sequence[Asked], n_threads: int) -> Result:
-    """Fit the weights of a candidate's scores to all validation rows, and classify them."""
-    if not asked:
+def result_of(folds: Sequence[Evaluation], n_threads: int) -> Result:
+    """Fit the weights of a candidate's scores to the validation rows of all folds, and classify them."""
+    if not folds:
         return Result(np.empty(0, dtype=np.bool_), np.empty(0), np.empty(0))
-    kind, weighs_path = asked[0].decider.kind, asked[0].candidate.weighs_path
+    kind, weighs_path = folds[0].decider.kind, folds[0].candidate.weighs_path
     slope, path_weight = 1.0, 0.0
     if kind == "pairs":
-        slope, _ = weights_of([groups for one in asked for groups in one.groups_of_pairs()], (True, False))
+        slope, _ = weights_of([groups for one in folds for groups in one.groups_of_pairs()], (True, False))
     if kind != "paths":
-        plain = [replace(one.decider, slope=slope) for one in asked]
-        groups = [part for one, decider in zip(asked, plain, strict=True) for part in one.groups_of_finalists(decider)]
+        plain = [replace(one.decider, slope=slope) for one in folds]
+        groups = [part for one, decider in zip(folds, plain, strict=True) for part in one.groups_of_finalists(decider)]
         found, path_weight = weights_of(groups, (kind == "rest", weighs_path))
         slope *= found
-    weighed = [weighed_decider(one.decider, slope, path_weight) for one in asked]
-    right, counts = zip(*(one.labels(d, n_threads) for one, d in zip(asked, weighed, strict=True)), strict=True)
-    importance = [one.held_out.counted[one.validation] for one in asked]
+    weighed = [weighed_decider(one.decider, slope, path_weight) for one in folds]
+    right, counts = zip(*(one.labels(d, n_threads) for one, d in zip(folds, weighed, strict=True)), strict=True)
+    importance = [one.held_out.counted[one.validation] for one in folds]
     return Result(np.concatenate(right), np.concatenate(importance), np.concatenate(counts), slope, path_weight)
 
 
@@ -156,12 +150,3 @@ def weights_of(groups: Sequence[Groups], is_free: tuple[bool, bool]) -> tuple[fl
     found = ScoreGroups(start, np.column_stack([first, second]), is_own, weights)
     slope, path_weight = found.fit(usual, pull, np.array(is_free))
     return max(float(slope), LEAST_SLOPE), float(path_weight)
-
-
-def deciding_values(model: TreeModel, decider: Decider, X: Any, row: Index, machine: Index) -> Array:
-    """Return the values of deciding machines for sorted rows of X."""
-    result = np.empty(len(row))
-    for first, last, rows, forest in model.blocks(X):
-        part = slice(*np.searchsorted(row, [first, last]))
-        compiled.ranking.machine_values(rows, row[part] - first, machine[part], decider.arrays(forest), result[part])
-    return result
