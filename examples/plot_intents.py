@@ -9,7 +9,7 @@ This example reads ``banking77.train.tsv.bz2`` and ``banking77.test.tsv.bz2`` fr
 ``MARGINTREE_DATA``. Each line has an intent, a tab and a question.
 """
 
-# sphinx_gallery_thumbnail_number = -1
+# sphinx_gallery_thumbnail_number = 1
 
 # %%
 # Read the questions.

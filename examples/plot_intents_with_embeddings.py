@@ -10,7 +10,7 @@ This example reads ``banking77.train.tsv.bz2`` and ``banking77.test.tsv.bz2`` fr
 ``MARGINTREE_DATA``, and uses the small embedding model that is included in the package wordllama.
 """
 
-# sphinx_gallery_thumbnail_number = -1
+# sphinx_gallery_thumbnail_number = 1
 
 # %%
 # Read the questions and embed them: 256 numbers each, scaled to unit length.

@@ -8,7 +8,7 @@ is learned from the paragraphs alone, without information about language familie
 This example reads ``udhr_char3`` from the directory given by ``MARGINTREE_DATA``.
 """
 
-# sphinx_gallery_thumbnail_number = -1
+# sphinx_gallery_thumbnail_number = 1
 
 # %%
 # Fit a tree to the training rows, with tf-idf weights.

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import LogLocator, ScalarFormatter
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -60,5 +61,7 @@ times = {
 figure, ax = plt.subplots(figsize=(8, 3), layout="constrained")
 ax.boxplot(list(times.values()), orientation="horizontal", whis=(5, 95), showfliers=False, tick_labels=list(times))
 ax.set_xscale("log")
+ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+ax.xaxis.set_major_formatter(ScalarFormatter())
 ax.set(xlabel="Microseconds for one row (box: quartiles, whiskers: 5 % and 95 %)", title="Latency of one prediction")
 plt.show()

@@ -1,21 +1,26 @@
 """fit, predict and show as a script uses them: results, exit codes, no traceback whatever the files hold."""
 
 import csv
+import io
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hostile_labels import HOSTILE
 from sklearn.datasets import dump_svmlight_file, load_digits, load_iris
 from typer.testing import CliRunner
 
 from margintree import MarginTreeClassifier, OneVsRestSVC, load_model, save_model
 from margintree.cli.app import app
 from margintree.cli.model_rows import METADATA_KEY
+from margintree.inspection.labels import one_line
 
 
 def run(*arguments, rows=None):
@@ -178,6 +183,13 @@ def test_a_dash_is_standard_input(iris, tmp_path, kind):
     assert (empty.exit_code, "standard input contains no rows" in empty.stderr) == (1, True)
 
 
+def test_a_dash_as_output_is_standard_output(iris, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = run("predict", iris / "model", iris / "test.svm", "-o", "-")
+    assert done.stdout == run("predict", iris / "model", iris / "test.svm").stdout != ""
+    assert not Path("-").exists()
+
+
 def test_a_fit_on_names_helps_to_read_rows_without_them_and_without_labels(iris, tmp_path):
     run("fit", iris / "train.csv", "--label", "species", "-o", tmp_path / "m")
     expected = run("predict", tmp_path / "m", iris / "test.csv")
@@ -248,6 +260,22 @@ def test_what_a_file_holds_cannot_steer_the_terminal(iris, tmp_path):
     assert "\\x1b[2J" in fitted.stderr
 
 
+def test_labels_are_printed_as_text_and_predicted_as_they_are(tmp_path):
+    X, y = load_digits(n_class=len(HOSTILE), return_X_y=True)
+    model = MarginTreeClassifier(random_state=0).fit(X[:300], HOSTILE[y[:300]])
+    save_model(model, tmp_path / "odd")
+    dump_svmlight_file(X[300:400], y[300:400], str(tmp_path / "rows.svm"))
+    shown, explained = run("show", tmp_path / "odd"), run("explain", tmp_path / "odd", tmp_path / "rows.svm")
+    for line in [*shown.stdout.split("\n"), *explained.stdout.split("\n")]:
+        assert line.isprintable()
+    assert [label for label in HOSTILE if one_line(label) not in shown.stdout] == []
+    assert f"prediction: {one_line(model.predict(X[300:301])[0])}, " in explained.stdout
+    predicted = run("predict", tmp_path / "odd", tmp_path / "rows.svm")
+    labels = [label for (label,) in csv.reader(io.StringIO(predicted.stdout, newline=""))]
+    assert set(labels) == set(HOSTILE)
+    assert labels == model.predict(X[300:400]).tolist()
+
+
 def test_show_and_predict_take_a_model_without_a_tree(iris, tmp_path):
     save_model(OneVsRestSVC(random_state=0).fit(*load_iris(return_X_y=True)), tmp_path / "flat")
     assert "OneVsRestSVC" in run("show", tmp_path / "flat").stdout
@@ -310,6 +338,17 @@ def test_help_shows_an_example(command):
     assert done.exit_code == 0
     assert f"Example: margintree {command} letter" in done.output
     assert "Exit code: 0" in done.output
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_paragraphs_of_the_help_fill_the_terminal(width):
+    shown = CliRunner().invoke(app, ["fit", "--help"], env={"COLUMNS": str(width)}).output
+    paragraph = next(part for part in re.split(r"\n\s*\n", shown) if "A line of an svmlight file" in part)
+    lines = [line.strip() for line in paragraph.strip().splitlines()]
+    # No line has room for the first word of the next one.
+    assert len(lines) > 3
+    assert all(len(line) + 1 + len(after.split()[0]) > width - 2 for line, after in pairwise(lines))
+    assert max(map(len, lines)) <= width
 
 
 def margintree(*arguments, **options):

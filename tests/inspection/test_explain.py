@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hostile_labels import HOSTILE
+from matplotlib.text import Text
 from sklearn.datasets import load_digits, load_iris, load_wine
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.model_selection import train_test_split
@@ -255,6 +256,22 @@ def test_the_picture_has_a_panel_for_each_part(digits):
     assert [t.get_text() for t in figure.axes[1].get_yticklabels()] == [str(f.label) for f in explanation.finalists[:8]]
     with pytest.raises(ValueError, match=r"has 3 panels: give as many axes\. Got 1"):
         explanation.plot(axes=figure.axes[:1])
+
+
+def test_long_names_do_not_leave_the_picture(digits):
+    model, X, _ = digits
+    names = [f"a class with quite a long name, number {k}" for k in range(10)]
+    features = [f"a feature with quite a long name, number {j}" for j in range(64)]
+    explanations = [model.explain(row, feature_names=features, class_names=names) for row in X[:100]]
+    figure = max(explanations, key=lambda e: e.n_finalists).plot()
+    figure.canvas.draw()
+    # Ticks beyond the limits of an axis have texts, too, which are not drawn.
+    ticks = [label for ax in figure.axes for label in ax.get_xticklabels()]
+    shown = [text for text in figure.findobj(Text) if text.get_text() and text not in ticks]
+    boxes = np.array([text.get_window_extent().extents for text in shown])
+    assert len(shown) > 20
+    assert boxes[:, 0].min() >= 0
+    assert boxes[:, 2].max() <= figure.bbox.width
 
 
 def test_hostile_labels_are_text(hostile):

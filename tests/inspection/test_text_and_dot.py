@@ -1,5 +1,6 @@
 """Outlines and DOT."""
 
+import html
 import re
 import shutil
 import subprocess
@@ -90,6 +91,14 @@ def test_hostile_labels_stay_on_one_printable_line(hostile):
 
 def test_words_with_joiners_keep_them():
     assert one_line("می‌خواهم") == "می‌خواهم"
+
+
+def test_hostile_labels_stay_in_the_quotes_of_dot(hostile):
+    """As DOT reads them: a backslash escapes what follows it, and then references are characters."""
+    lines = [line for line in export_graphviz(hostile[0]).splitlines() if "shape=plain" in line]
+    quoted = [re.fullmatch(r'  \d+ \[label="((?:[^"\\]|\\.)*)", shape=plain, style=""\];', line) for line in lines]
+    texts = [html.unescape(re.sub(r"\\(.)", r"\1", found[1])) for found in quoted]
+    assert sorted(texts) == sorted(one_line(label) for label in HOSTILE)
 
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="needs Graphviz")

@@ -259,11 +259,13 @@ def test_a_click_chooses_a_node_and_a_second_one_zooms_to_it(page):
     assert 0 < first < last == 10
 
 
+WHEEL = """const canvas = document.getElementById('canvas'), box = canvas.getBoundingClientRect();
+canvas.dispatchEvent(new WheelEvent('wheel', {deltaY: -300, clientX: box.left + 50,
+    clientY: box.top + arguments[0] * box.height, bubbles: true, cancelable: true}));"""
+
+
 def test_the_wheel_zooms_where_the_pointer_is(page):
-    script = """const canvas = document.getElementById('canvas'), box = canvas.getBoundingClientRect();
-        canvas.dispatchEvent(new WheelEvent('wheel', {deltaY: -300, clientX: box.left + 50,
-            clientY: box.top + arguments[0] * box.height, bubbles: true, cancelable: true}));"""
-    page.execute_script(script, 1.0)
+    page.execute_script(WHEEL, 1.0)
     first, last = view(page)
     assert 4 < first < 6
     assert last == 10
@@ -294,6 +296,19 @@ def test_the_path_of_a_row_has_its_probabilities_and_where_it_goes_wrong(page, d
     assert len(ranked) == 5
     click(page, "#row-after")
     assert page.find_element("id", "row-number").get_attribute("value") == str(rows["number"][wrong[1]])
+
+
+def test_the_path_of_a_row_is_brought_into_view_unless_it_can_be_seen(page, digits_page):
+    data = data_of(digits_page)
+    places = [leaf for leaf in data["leaves"] if leaf >= 0]
+    first, last = (data["rows"]["predicted"].index(places[end]) for end in (0, -1))
+    page.execute_script(WHEEL, 1.0)
+    zoomed = view(page)
+    click(page, "#tab-row")
+    choose(page, "row-number", str(data["rows"]["number"][last]))
+    assert view(page) == zoomed
+    choose(page, "row-number", str(data["rows"]["number"][first]))
+    assert view(page) == [0, 10]
 
 
 def test_search_for_a_class_leaves_the_path_of_a_row(page, digits_page):

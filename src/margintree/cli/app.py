@@ -13,6 +13,8 @@ app = typer.Typer(
     help="Learn a tree over classes by maximum separating margin, and classify with it.",
     no_args_is_help=True,
     add_completion=False,
+    # Joins the lines of a paragraph, which fill a terminal of any width.
+    rich_markup_mode="markdown",
 )
 ModelArgument = Annotated[Path, typer.Argument(help="Model file written by margintree fit or margintree.save_model.")]
 
@@ -86,7 +88,7 @@ def predict(
     model: ModelArgument,
     data: Annotated[Path, typer.Argument(help="Rows to classify: svmlight, CSV or Parquet; - is standard input.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File for the result. Default: standard output.")
+        Path | None, typer.Option("--output", "-o", help="File for the result. Default: -, standard output.")
     ] = None,
     top_k: Annotated[
         int | None, typer.Option(min=1, help="Print the K most probable labels with their probabilities.")

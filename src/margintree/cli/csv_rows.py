@@ -101,7 +101,7 @@ def _is_header(path: Path, how: RowFormat, first: Sequence[str], place: int | No
         raise RowFileError(
             f"{path}, line 1: {name[:40]!r} is not a number, but other cells are. If column {column} holds the labels, "
             f"use --label {column}; if this is a header row, give the name of the label column: --label NAME; if it is "
-            "a row, fill in or drop such values."
+            "a row, put a number there, or drop the row or the column."
         )
     return False
 
@@ -120,7 +120,7 @@ def _numbers(
     j = next(j for j, cell in enumerate(cells) if not (is_number(cell) and np.isfinite(float(cell))))
     column = j + 1 if place is None or j < place else j + 2
     what = f"expected a finite number, got {cells[j][:40]!r}" if cells[j] else "the cell is empty"
-    advice = "Fill in or drop such values."
+    advice = "Put a number there, or drop the row or the column."
     if asks and not is_number(cells[j]) and cells[j]:
-        advice = f"If this column holds the labels, use --label {column}; otherwise fill in or drop such values."
+        advice = f"If this column holds the labels, use --label {column}; otherwise p{advice[1:]}"
     raise RowFileError(f"{path}, line {number}, column {column}: {what}. {advice}")

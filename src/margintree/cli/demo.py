@@ -43,9 +43,9 @@ def compare(seed: int) -> tuple[list[Outcome], MarginTreeClassifier]:
         methods: dict[str, Any] = {
             "1vsR (scikit-learn)": one_vs_rest,
             # The walk of the paper: predictions depend on the structure alone.
-            "random tree": MarginTreeClassifier(kernel, C=C, split="random", random_state=seed, **greedy),
-            "margin tree": MarginTreeClassifier(kernel, C=C, random_state=seed, **greedy),
-            "margin tree, beam": MarginTreeClassifier(kernel, C=C, random_state=seed),
+            "random tree, greedy": MarginTreeClassifier(kernel, C=C, split="random", random_state=seed, **greedy),
+            "margin tree, greedy": MarginTreeClassifier(kernel, C=C, random_state=seed, **greedy),
+            "margin tree": MarginTreeClassifier(kernel, C=C, random_state=seed),
         }
         for method, model in methods.items():
             began = time.perf_counter()

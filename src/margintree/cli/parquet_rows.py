@@ -128,6 +128,7 @@ def _numbers(column: Any, path: Path, name: str) -> Any:
     if not np.isfinite(values).all():
         row = int(np.flatnonzero(~np.isfinite(values))[0]) + 1
         raise RowFileError(
-            f"{path}, row {row}, column {name!r}: a value is missing or not finite. Fill in or drop such values."
+            f"{path}, row {row}, column {name!r}: a value is missing or not finite. Put a number there, or drop the "
+            "row or the column."
         )
     return values

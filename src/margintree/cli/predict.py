@@ -21,6 +21,8 @@ def run_predict(
 ) -> None:
     """Write one line per row: its label, its most probable labels, or the probabilities of all classes."""
     with reported() as console:
+        if output == Path("-"):
+            output = None
         if output is not None:
             check_writable(output)
         fitted = RowModel(model, NameOptions())

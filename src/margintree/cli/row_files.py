@@ -85,10 +85,8 @@ def _check_options(path: Path, how: RowFormat) -> None:
 
 def _unreadable(path: Path, how: RowFormat, error: Exception) -> RowFileError:
     others = " or ".join(f"--format {kind}" for kind in FORMATS if kind != how.name)
-    return RowFileError(
-        f"{path} could not be read as {how.name}: {str(error)[:LONGEST_REASON] or type(error).__name__}. "
-        f"If it has another format, use {others}."
-    )
+    reason = str(error)[:LONGEST_REASON].rstrip(".") or type(error).__name__
+    return RowFileError(f"{path} could not be read as {how.name}: {reason}. If it has another format, use {others}.")
 
 
 class _Bounded(io.RawIOBase):

@@ -67,8 +67,8 @@ def _sureness(step: PathStep) -> float:
     return abs(step.decision_value) if step.probability is None else step.probability
 
 
-def _bare(ax: Any, title: str, xlabel: str) -> None:
-    ax.set_title(title, loc="left", fontsize=10, color=MUTED, **PLAIN_TEXT)
+def _bare(ax: Any, title: str, xlabel: str, *, loc: str = "left") -> None:
+    ax.set_title(title, loc=loc, fontsize=10, color=MUTED, **PLAIN_TEXT)
     ax.set_xlabel(xlabel, fontsize=9, color=MUTED)
     for side in ("top", "right", "left"):
         ax.spines[side].set_visible(False)
@@ -111,7 +111,8 @@ def _draw_finalists(ax: Any, explanation: Explanation) -> None:
     finalists = explanation.finalists[:MOST_FINALISTS]
     places = range(len(finalists))
     has_paths = finalists[0].path_probability is not None and explanation.decided_by != "paths"
-    _bare(ax, explanation.decision_title(), "probability" + (" (light: by its path)" if has_paths else ""))
+    # A title that ends with the axes has the room of the labels, too.
+    _bare(ax, explanation.decision_title(), "probability" + (" (light: by its path)" if has_paths else ""), loc="right")
     if has_paths:
         paths = [f.path_probability for f in finalists]
         ax.barh(places, paths, height=0.7, color=PALE, label="by its path")
@@ -124,7 +125,7 @@ def _draw_finalists(ax: Any, explanation: Explanation) -> None:
 
 
 def _draw_features(ax: Any, title: str, features: list[Contribution]) -> None:
-    _bare(ax, title, "weight times value")
+    _bare(ax, title, "weight times value", loc="right")
     positive = [f for f in features if f.contribution > 0.0][:MOST_DRAWN_FEATURES]
     negative = [f for f in features if f.contribution < 0.0][:MOST_DRAWN_FEATURES]
     shown = [*positive, *reversed(negative)]

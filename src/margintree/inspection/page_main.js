@@ -105,6 +105,10 @@ const act = {
     scene.trueLeaf = rows.trueLeaf();
     picture.redraw();
   },
+  // Show the whole tree if the path to a leaf is outside of the view.
+  seePath(leaf) {
+    if (!picture.isSeen(layout.shown(leaf))) picture.showAll();
+  },
   rowsOf: (k) => rows.ofClass(k),
   clicked({ node }) {
     if (node < 0) return;

@@ -59,7 +59,7 @@ class Matrix {
     let longest = 0;
     for (let slot = Math.max(0, Math.floor(view.y0)); slot < Math.min(this.layout.slots, view.y1); slot++)
       longest = Math.max(longest, this.name(slot).length);
-    return Math.min(62, 18 + 6 * longest);
+    return Math.min(62, Math.max(34, 18 + 6 * longest));
   }
 
   draw(ctx, area, view, scene) {
@@ -165,6 +165,7 @@ class Matrix {
       this.icicle.text(ctx, "predicted class →", square.x + 2, square.y - 10, square.w, 11, 500);
       return;
     }
+    this.icicle.text(ctx, "predicted →", square.x - 90, square.y - 24, 84, 11, 500);
     const size = Math.round(Math.min(12, 0.8 * scale));
     for (let slot = Math.max(0, Math.floor(view.y0)); slot < Math.min(layout.slots, Math.ceil(view.y1)); slot++) {
       const x = square.x + (slot + 0.5 - view.y0) * scale;

@@ -120,6 +120,11 @@ class Picture {
     return this.goal.y1 - this.goal.y0 >= this.layout.slots - 1e-6;
   }
 
+  isSeen(i) {
+    const { layout, goal } = this;
+    return layout.finalTop[i] >= goal.y0 - 1e-6 && layout.finalBottom[i] <= goal.y1 + 1e-6;
+  }
+
   // Bring a node into view, large enough to be seen.
   reveal(node) {
     const i = this.layout.shown(node),
@@ -127,8 +132,7 @@ class Picture {
       { goal } = this;
     const height = bottom[i] - top[i],
       span = Math.min(goal.y1 - goal.y0, (height * this.axis.h) / 13);
-    const isSeen = top[i] >= goal.y0 - 1e-6 && bottom[i] <= goal.y1 + 1e-6;
-    if (isSeen && span >= goal.y1 - goal.y0) return this.redraw();
+    if (this.isSeen(i) && span >= goal.y1 - goal.y0) return this.redraw();
     if (height >= span) return this.show(top[i], bottom[i]);
     const start = Math.min(Math.max(goal.y0, bottom[i] - 0.85 * span), top[i] - 0.15 * span);
     this.show(start, start + span);

@@ -21,6 +21,7 @@ class Rows {
   choose(r) {
     this.chosen = r;
     this.act.rowChosen();
+    if (r >= 0) this.act.seePath(this.tree.leafOfClass[this.rows.predicted[r]]);
     this.show();
   }
 
