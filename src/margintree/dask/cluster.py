@@ -179,7 +179,9 @@ class Batch:
         future = self._wait()
         tag = self._under_way.pop(future.key)
         try:
-            self._cluster.client.gather(future, direct=False)
+            # The result is a file, so nothing is fetched from the worker.
+            if future.status == "error":
+                future.result()
         except KilledWorker as error:
             raise ClusterLostError(
                 f"A task of the fit ({future.key}) killed {error.allowed_failures + 1} workers, probably by using too "
