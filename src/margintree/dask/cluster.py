@@ -204,7 +204,8 @@ class Batch:
             except queue.Empty:
                 give_up_if_abandoned()
             else:
-                is_cancelled = future.status in ("cancelled", "lost")
+                # A task that is done but "lost" with its worker has left a file.
+                is_cancelled = future.status == "cancelled"
                 if not is_cancelled:
                     return future
             now = time.monotonic()
