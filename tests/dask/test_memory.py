@@ -105,8 +105,19 @@ def test_nothing_else_imports_dask():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-def test_without_the_extra_an_error_names_it():
-    code = "import sys; sys.modules['distributed'] = None; import margintree.dask"
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        ("import margintree.dask", "margintree.dask needs Dask with its distributed scheduler:"),
+        (
+            "from margintree.cli.app import app; app(['fit', 'rows.svm', '--memory', '1GB', '-o', 'm'])",
+            "--memory needs Dask:",
+        ),
+    ],
+    ids=["import", "command line"],
+)
+def test_without_the_extra_an_error_names_it(use, message):
+    code = f"import sys; sys.modules['dask'] = sys.modules['distributed'] = None; {use}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "margintree.dask needs Dask with its distributed scheduler: pip install 'margintree[dask]'." in done.stderr
+    assert f"{message} pip install 'margintree[dask]'." in " ".join(done.stderr.split())
