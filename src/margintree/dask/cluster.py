@@ -19,7 +19,7 @@ from dask import delayed
 from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 
-from margintree.dask.array_files import ArrayFiles, write_atomically
+from margintree.dask.array_files import ArrayFiles, ResultPickler, write_atomically
 from margintree.dask.worker_tasks import run_block, run_nodes
 from margintree.structures.grow import NodeDone, NodeTask
 from margintree.worker_threads import SECONDS_BETWEEN_LOOKS, give_up_if_abandoned
@@ -232,4 +232,4 @@ def call_pickled(path: str, function: Callable[..., Any], arguments: bytes) -> N
 def call_and_store(path: str, function: Callable[..., Any], *arguments: Any) -> None:
     """Write what a function returns to a file; runs on a worker."""
     result = function(*arguments)
-    write_atomically(path, lambda stream: pickle.dump(result, stream, protocol=5))
+    write_atomically(path, lambda stream: ResultPickler(stream, protocol=5).dump(result))
