@@ -316,8 +316,8 @@ def report(kept: dict[str, Any]) -> list[str]:
         lines += [
             "## Accuracy with samples in large nodes",
             "",
-            "Fits with and without `max_rows_per_node`: rows that the root learned from (at least eight of each class "
-            "that has so many), times on two workers, and accuracy on test rows with its standard error.",
+            "Fits with and without `max_rows_per_node`: rows that the root learned from (at least eight of each class, "
+            "or all of it), times on two workers, and accuracy on test rows with its standard error.",
             "",
             *table(
                 ["data", "rows", "classes", "max_rows_per_node", "rows of the root", "s", "CPU s", "accuracy"],
@@ -328,7 +328,7 @@ def report(kept: dict[str, Any]) -> list[str]:
                         row["classes"],
                         row["bound"] or "None",
                         row["rows_of_root"],
-                        *(f"{row[key]:.0f}" for key in ("seconds", "cpu_seconds")),
+                        *(f"{row[key]:.1f}" for key in ("seconds", "cpu_seconds")),
                         f"{row['accuracy']:.4f} ± {row['standard_error']:.4f}",
                     ]
                     for row in kept["sampling"]["fits"]
