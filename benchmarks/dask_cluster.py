@@ -205,11 +205,13 @@ def memory(n_classes: int, rows_per_class: int) -> dict[str, Any]:
 def sampling(client: Client) -> dict[str, Any]:
     """Fit with bounds on the rows of a node that are below the number of rows."""
     sets = {name: source_split(name) for name in ("udhr_char3", "wordnet_hypernyms")}
-    sets["generated"] = generated(500, 200)
+    sets["generated"] = generated(1000, 200)
     found = []
     for name, (X, y, X_test, y_test) in sets.items():
         with TemporaryDirectory() as directory:
             lazy = on_disk(X, y, directory)
+            # Loads compiled code.
+            DaskMarginTreeClassifier(max_rows_per_node=10_000, client=client).fit(*lazy)
             for bound in BOUNDS:
                 if bound is not None and bound >= len(y):
                     continue
