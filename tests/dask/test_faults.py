@@ -79,6 +79,20 @@ def test_a_worker_killed_after_its_tasks_are_done_changes_nothing(new_client, bl
     assert same_model(model.to_local(), MarginTreeClassifier().fit(*dense_rows))
 
 
+def allow_no_failures(dask_scheduler):
+    dask_scheduler.allowed_failures = 0
+
+
+def test_a_task_that_kills_its_workers_ends_the_fit(new_client, blocks):
+    class Kills:
+        def divide(self, node):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    new_client.run_on_scheduler(allow_no_failures)
+    with pytest.raises(ClusterLostError, match=r"A task of the fit \(margintree-divide-nodes-.* killed 1 workers"):
+        DaskMarginTreeClassifier(split=Kills(), client=new_client).fit(*blocks)
+
+
 def test_a_scheduler_that_is_gone_is_an_error_within_seconds(blocks, at_stage, tmp_path):
     file = tmp_path / "scheduler.json"
     processes = []
