@@ -60,6 +60,39 @@ def test_workers_killed_at_four_stages_change_nothing(new_client, sparse_rows, a
     assert same_model(model.to_local(), MarginTreeClassifier().fit(X, y))
 
 
+def test_a_worker_killed_after_its_tasks_are_done_changes_nothing(new_client, blocks, dense_rows, at_stage, same_model):
+    # What a finished task returned is lost with its worker, but its result is in a file.
+    lost = []
+
+    def kill_when_done():
+        futures = [future for future in new_client.futures.values() if future.key.startswith("margintree")]
+        while {future.status for future in futures} != {"finished"}:
+            time.sleep(0.05)
+        os.kill(next(iter(new_client.run(os.getpid).values())), signal.SIGKILL)
+        while not lost:
+            lost.extend(future.key for future in futures if future.status == "lost")
+            time.sleep(0.01)
+
+    at_stage(["node machines of a fold"], kill_when_done)
+    model = DaskMarginTreeClassifier(client=new_client).fit(*blocks)
+    assert lost
+    assert same_model(model.to_local(), MarginTreeClassifier().fit(*dense_rows))
+
+
+def allow_no_failures(dask_scheduler):
+    dask_scheduler.allowed_failures = 0
+
+
+def test_a_task_that_kills_its_workers_ends_the_fit(new_client, blocks):
+    class Kills:
+        def divide(self, node):
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    new_client.run_on_scheduler(allow_no_failures)
+    with pytest.raises(ClusterLostError, match=r"A task of the fit \(margintree-divide-nodes-.* killed 1 workers"):
+        DaskMarginTreeClassifier(split=Kills(), client=new_client).fit(*blocks)
+
+
 def test_a_scheduler_that_is_gone_is_an_error_within_seconds(blocks, at_stage, tmp_path):
     file = tmp_path / "scheduler.json"
     processes = []

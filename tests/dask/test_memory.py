@@ -1,5 +1,6 @@
 """The memory of workers is bounded by max_rows_per_node, and dask is imported by nobody else."""
 
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -59,6 +60,23 @@ def test_max_rows_per_node_bounds_the_memory_of_workers(client):
     assert growth[2000] < 80 * MEGABYTE < 2 * traffic.n_bytes_of_rows < growth[None] + 40 * MEGABYTE
 
 
+def page_faults_of_small_arrays():
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(100):
+        np.ones(MEGABYTE // 8)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="sets options of glibc")
+def test_workers_reuse_the_memory_of_small_arrays(client, dense_rows):
+    X, y = (da.from_array(one, chunks=200) for one in dense_rows)
+    DaskMarginTreeClassifier(walk="greedy", calibration_folds=0, client=client).fit(X, y)
+    # An array has 256 pages.
+    assert max(client.run(page_faults_of_small_arrays).values()) < 20 * 256
+
+
 def size_for_dask(rows):
     from dask.sizeof import sizeof
 
@@ -87,8 +105,19 @@ def test_nothing_else_imports_dask():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"
 
 
-def test_without_the_extra_an_error_names_it():
-    code = "import sys; sys.modules['distributed'] = None; import margintree.dask"
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        ("import margintree.dask", "margintree.dask needs Dask with its distributed scheduler:"),
+        (
+            "from margintree.cli.app import app; app(['fit', 'rows.svm', '--memory', '1GB', '-o', 'm'])",
+            "--memory needs Dask:",
+        ),
+    ],
+    ids=["import", "command line"],
+)
+def test_without_the_extra_an_error_names_it(use, message):
+    code = f"import sys; sys.modules['dask'] = sys.modules['distributed'] = None; {use}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 1
-    assert "margintree.dask needs Dask with its distributed scheduler: pip install 'margintree[dask]'." in done.stderr
+    assert f"{message} pip install 'margintree[dask]'." in " ".join(done.stderr.split())

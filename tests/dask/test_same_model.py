@@ -1,6 +1,8 @@
 """The model of a cluster is that of one machine, byte for byte."""
 
+import io
 import itertools
+import pickle
 import time
 
 import dask.array as da
@@ -14,6 +16,7 @@ from sklearn.base import clone
 
 from margintree import MarginTreeClassifier
 from margintree.dask import DaskMarginTreeClassifier
+from margintree.dask.array_files import ResultPickler
 
 
 def in_blocks(X, y, size=150):
@@ -63,6 +66,28 @@ def test_of_sparse_blocks_of_unknown_length(client, sparse_rows, parameters, sam
     blocks = sparse_blocks(X[order], y[order], [0, 0, 100, 350, 350, 600])
     model = DaskMarginTreeClassifier(client=client, **parameters).fit(*blocks)
     assert same_model(model.to_local(), MarginTreeClassifier(**parameters).fit(X, y))
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(5, dtype=np.float32),
+        np.arange(5, dtype=">i4"),
+        np.arange(10)[::2],
+        np.empty(0, dtype=np.int32),
+        np.array(["a", "bc"]),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    ],
+    ids=["float32", "big-endian", "strided", "empty", "text", "matrix"],
+)
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_arrays_of_results_are_read_as_they_were(array, is_writable):
+    array.flags.writeable = is_writable
+    stream = io.BytesIO()
+    ResultPickler(stream, protocol=5).dump([array])
+    (found,) = pickle.loads(stream.getvalue())
+    np.testing.assert_array_equal(found, array, strict=True)
+    assert found.flags.writeable == is_writable
 
 
 def test_of_kernels(client, dense_rows, same_model):

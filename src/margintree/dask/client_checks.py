@@ -2,6 +2,7 @@
 
 import os
 import platform
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ LIBRARIES = ("margintree", "numpy", "scipy", "scikit-learn", "numba", "dask", "d
 SECONDS_FOR_WORKERS = 60
 
 
+@cache
 def versions() -> dict[str, str]:
     """Return the versions of Python and the libraries in this process."""
     python = ".".join(platform.python_version_tuple()[:2])

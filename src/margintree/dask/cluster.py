@@ -19,7 +19,7 @@ from dask import delayed
 from distributed import Client, Future
 from distributed.scheduler import KilledWorker
 
-from margintree.dask.array_files import ArrayFiles, write_atomically
+from margintree.dask.array_files import ArrayFiles, ResultPickler, write_atomically
 from margintree.dask.worker_tasks import run_block, run_nodes
 from margintree.structures.grow import NodeDone, NodeTask
 from margintree.worker_threads import SECONDS_BETWEEN_LOOKS, give_up_if_abandoned
@@ -179,7 +179,9 @@ class Batch:
         future = self._wait()
         tag = self._under_way.pop(future.key)
         try:
-            self._cluster.client.gather(future, direct=False)
+            # The result is a file, so nothing is fetched from the worker.
+            if future.status == "error":
+                future.result()
         except KilledWorker as error:
             raise ClusterLostError(
                 f"A task of the fit ({future.key}) killed {error.allowed_failures + 1} workers, probably by using too "
@@ -202,7 +204,8 @@ class Batch:
             except queue.Empty:
                 give_up_if_abandoned()
             else:
-                is_cancelled = future.status in ("cancelled", "lost")
+                # A task that is done but "lost" with its worker has left a file.
+                is_cancelled = future.status == "cancelled"
                 if not is_cancelled:
                     return future
             now = time.monotonic()
@@ -229,4 +232,4 @@ def call_pickled(path: str, function: Callable[..., Any], arguments: bytes) -> N
 def call_and_store(path: str, function: Callable[..., Any], *arguments: Any) -> None:
     """Write what a function returns to a file; runs on a worker."""
     result = function(*arguments)
-    write_atomically(path, lambda stream: pickle.dump(result, stream, protocol=5))
+    write_atomically(path, lambda stream: ResultPickler(stream, protocol=5).dump(result))
