@@ -159,8 +159,9 @@ def test_pairs_without_a_machine_go_by_their_paths(kernel, tmp_path):
 )
 def test_a_beam_is_written_with_the_finalists_of_all_paths(kernel, decide, tmp_path):
     X, y, X_test = SETS["generated, 40 classes"]()
-    model = fitted(kernel, X, y, decide=decide, **({"n_finalists": 8} if decide == "rest" else {}))
-    # A narrow beam does leave out paths that win; the default one hardly does, even of rows as hard as these.
+    model = fitted(kernel, X, y, decide=decide, **({} if decide == "paths" else {"n_finalists": 8}))
+    # A narrow beam does leave out paths that win; one wider than the finalists hardly does, even of rows as hard as
+    # these.
     for width, least, most in ((2, 0.0, 0.99), (10, 0.995, 1.0)):
         model._ranker = replace(model._ranker, width=width)
         to_onnx(model, tmp_path / "m.onnx")

@@ -154,6 +154,15 @@ def test_a_list_of_coordinates_outside_of_the_matrix_is_refused(model):
             model.predict(matrix)
 
 
+def test_a_sparse_vector_is_refused_as_rows(model):
+    vector = sp.coo_array(X[0])
+    assert vector.ndim == 1
+    with pytest.raises(ValueError, match=r"2 dimensions. Got 1. Use X.reshape"):
+        model.predict(vector)
+    with pytest.raises(ValueError, match=r"2 dimensions. Got 1. Use X.reshape"):
+        type(model)().fit(vector, [0])
+
+
 def test_a_stream_refuses_a_broken_matrix_and_goes_on_with_a_sound_one():
     stream = ConditionalProbabilityTreeClassifier(random_state=0)
     stream.partial_fit(sp.csr_array(X[:100]), Y[:100])

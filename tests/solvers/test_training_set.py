@@ -271,29 +271,34 @@ def test_moments_are_sums_by_weight(monkeypatch: pytest.MonkeyPatch, dtype: Any,
     assert moments.total == pytest.approx(weight.sum())
     np.testing.assert_allclose(moments.centre, mean, rtol=1e-5)
     np.testing.assert_allclose(moments.scatter, (X - mean).T @ (weight[:, None] * (X - mean)), rtol=1e-4, atol=1e-3)
-    np.testing.assert_allclose(moments.second, X.T @ (weight[:, None] * X), rtol=1e-5)
-    some, centre = np.array([2, 59, 30]), np.full(9, 0.5)
-    of_some = Moments.of(training_set, some, centre)
-    difference = X[some] - 0.5
-    np.testing.assert_array_equal(of_some.centre, centre)
-    np.testing.assert_allclose(of_some.scatter, difference.T @ (weight[some, None] * difference), rtol=1e-4, atol=1e-3)
-    nothing = Moments.of(training_set, some[:0], centre)
-    assert nothing.total == 0.0
-    np.testing.assert_array_equal(nothing.scatter, 0.0)
+    np.testing.assert_allclose(moments.of_features, np.diagonal(moments.scatter))
+    # Fewer rows than features have sums in their span.
+    some = np.array([2, 59, 30])
+    of_some = Moments.of(training_set, some)
+    difference = X[some] - np.average(X[some], axis=0, weights=weight[some])
+    expected = difference.T @ (weight[some, None] * difference)
+    assert of_some.span is not None
+    assert of_some.span.shape == (9, 3)
+    np.testing.assert_allclose(of_some.span @ of_some.scatter @ of_some.span.T, expected, rtol=1e-4, atol=1e-3)
+    np.testing.assert_allclose(of_some.of_features, np.diagonal(expected), rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize(("n_copies", "n_axes"), [(1, 60), (3, 64)], ids=["fewer rows", "more rows"])
 @pytest.mark.parametrize("has_order", [False, True], ids=["sorted", "anywhere"])
 @DTYPES
-def test_leading_axes_keep_as_much_of_the_rows_as_axes_can(dtype: Any, has_order: bool) -> None:
+def test_leading_axes_keep_as_much_of_the_rows_as_axes_can(
+    dtype: Any, has_order: bool, n_copies: int, n_axes: int
+) -> None:
     X, class_start, weight = shifted_rows(150)
-    X = (X * np.geomspace(1.0, 1e-3, 150)).astype(dtype)
+    X = np.repeat(X * np.geomspace(1.0, 1e-3, 150), n_copies, axis=0).astype(dtype)
+    class_start, weight = n_copies * class_start, np.repeat(weight, n_copies)
     spread, place = anywhere(X) if has_order else (X, None)
     leading = dense_set(spread, class_start, weight, order=place).leading
-    assert leading.shape == (60, 64)
+    assert leading.shape == (len(X), n_axes)
     # Rows count by their weight.
     best = np.linalg.svd(np.sqrt(weight)[:, None] * X.astype(np.float64), compute_uv=False)
-    assert weight @ np.sum(leading**2, axis=1) == pytest.approx(np.sum(best[:64] ** 2), rel=1e-5)
-    # They are a projection, in which rows keep the angles between them: 60 rows span no more than 64 axes.
+    assert weight @ np.sum(leading**2, axis=1) == pytest.approx(np.sum(best[:n_axes] ** 2), rel=1e-5)
+    # They are a projection, in which rows keep the angles between them: 60 different rows span no more axes.
     np.testing.assert_allclose(leading @ leading.T, X.astype(np.float64) @ X.T, atol=1e-3)
 
 

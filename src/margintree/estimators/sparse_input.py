@@ -16,6 +16,9 @@ def checked_indices(X: Any) -> Any:
     """Return X, or refuse a sparse matrix whose indices point outside of it."""
     if not sp.issparse(X):
         return X
+    # scikit-learn, which refuses rows that are not in a matrix, first asks for their number of columns.
+    if X.ndim != 2:
+        raise ValueError(f"Expected a sparse matrix with 2 dimensions. Got {X.ndim}. Use X.reshape(1, -1) for one row.")
     if X.format in ("csr", "csc", "bsr"):
         _check_compressed(X)
     elif X.format == "coo":

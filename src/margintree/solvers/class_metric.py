@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 
 from margintree.solvers.solution import Array
 from margintree.solvers.training_set import LinearTrainingSet, Moments, pieces
@@ -62,30 +62,38 @@ class ClassMetric:
         def fourth_of(piece: Index) -> float:
             return float(weight[piece] @ (squares(piece) @ scale**2) ** 2)
 
-        covariance = (moments.scatter - (means * of_class[:, None]).T @ means) / total
         # Divided by the fourth root of its fourth moment, no feature dominates the estimate: neither one with large
         # values nor one that is mostly zero. One that only varies between classes has its variance there;
         # if all do, distances stay as they are. What is left of a constant is rounding.
-        between = np.diagonal(moments.scatter) / total
+        between = moments.of_features / total
         within = np.sqrt(np.sum(in_threads(fourths_of, parts, n_threads), axis=0) / total)
         rounding = LEAST_VARIANCE**2 * (between + centre**2)
         varies = within > np.maximum(LEAST_VARIANCE * between, rounding)
         squared = np.where(varies, within, between if varies.any() else 1.0)
         scale = np.where(squared > rounding, squared, 1.0) ** -0.5
         fourth = sum(in_threads(fourth_of, parts, n_threads))
+        inside = moments.within(means.T)
+        covariance = (moments.scatter - inside * of_class @ inside.T) / total
         # Of the drivers of eigh, the default one fails on some matrices of low rank.
-        values, vectors = eigh(scale[:, None] * covariance * scale, driver="evd")
-        values = shrunk(values, fourth / total, float(importance.sum()))
+        if moments.span is None:
+            values, vectors = eigh(scale[:, None] * covariance * scale, driver="evd")
+        else:
+            # Beyond the span of the rows, all eigenvalues are 0, and no machine has weights.
+            basis, back = qr(scale[:, None] * moments.span, mode="economic")
+            values, vectors = eigh(back @ covariance @ back.T, driver="evd")
+            vectors = basis @ vectors
+        values = shrunk(values, len(centre), fourth / total, float(importance.sum()))
         least = LEAST_VARIANCE * float(np.mean(scale**2 * between))
         transform = scale[:, None] * vectors / np.sqrt(np.maximum(values, least if least > 0.0 else 1.0))
-        variance = float(np.sum(transform * (moments.scatter @ transform)))
+        inside = moments.within(transform)
+        variance = float(np.sum(inside * (moments.scatter @ inside)))
         ratio = length / variance if 0.0 < variance < np.inf else 1.0
         return cls(centre, transform * np.sqrt(ratio), ratio if ratio > 0.0 else 1.0)
 
     def rows(self, training_set: LinearTrainingSet) -> Single:
         """Transform rows to the metric, in single precision."""
         X = training_set.X
-        result = np.empty((training_set.n_rows, X.shape[1]), dtype=np.float32)
+        result = np.empty((training_set.n_rows, self.transform.shape[1]), dtype=np.float32)
         centre, transform = self.centre.astype(X.dtype), self.transform.astype(X.dtype)
 
         def fill(piece: Index) -> None:
@@ -95,13 +103,13 @@ class ClassMetric:
         return result
 
 
-def shrunk(eigenvalues: Array, fourth: float, n_rows: float) -> Array:
+def shrunk(eigenvalues: Array, n_features: int, fourth: float, n_rows: float) -> Array:
     """Return the eigenvalues of a covariance that is shrunk towards a multiple of the identity.
 
-    ``fourth`` is the mean of |x|^4 of its rows.
+    Those that are not given are 0. ``fourth`` is the mean of |x|^4 of its rows.
     """
-    size = float(np.mean(eigenvalues))
-    away = float(np.sum((eigenvalues - size) ** 2))
+    size = float(np.sum(eigenvalues)) / n_features
+    away = float(np.sum((eigenvalues - size) ** 2)) + (n_features - len(eigenvalues)) * size**2
     noise = (fourth - float(np.sum(eigenvalues**2))) / n_rows
     shrinkage = min(1.0, max(0.0, noise / away)) if away > 0.0 else 1.0
     return np.asarray(eigenvalues + shrinkage * (size - eigenvalues))

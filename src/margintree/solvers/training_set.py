@@ -9,7 +9,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.linalg import eigh
+from scipy.linalg import eigh, qr
 
 from margintree import compiled
 from margintree.solvers.classifier import KernelClassifier, LinearClassifier, NodeClassifier
@@ -131,22 +131,30 @@ def pieces(row_index: Index, X: Matrix) -> list[Index]:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The weighted sum of dense rows x, and that of (x - centre)(x - centre)'."""
+    """The weighted sum of dense rows x, and that of (x - centre)(x - centre)'.
+
+    If the rows are fewer than their features, ``scatter`` is in the coordinates of an orthonormal basis of their span.
+    """
 
     total: float
     centre: Array
     scatter: Array
+    span: Array | None
 
     @classmethod
-    def of(cls, training_set: "LinearTrainingSet", row_index: Index, centre: Array | None = None) -> "Moments":
-        """Sum over some rows; the default centre is their mean."""
+    def of(cls, training_set: "LinearTrainingSet", row_index: Index) -> "Moments":
+        """Sum over some rows, whose mean is the centre."""
         X, weight = training_set.X, training_set.sample_weight
         total, n_features = float(weight[row_index].sum()), X.shape[1]
-        if centre is None:
-            centre = np.zeros(n_features)
-            for piece in pieces(row_index, X):
-                centre += weight[piece] @ training_set.take(piece) / total
+        centre = np.zeros(n_features)
+        for piece in pieces(row_index, X):
+            centre += weight[piece] @ training_set.take(piece) / total
         factor, shift = np.sqrt(weight).astype(X.dtype), centre.astype(X.dtype)
+        if len(row_index) < n_features:
+            few = training_set.take(row_index).astype(np.float64)
+            span = qr(few.T, mode="economic")[0]
+            rows = (few - centre) @ span * factor[row_index, None]
+            return cls(total, centre, rows.T @ rows, span)
 
         def scatter_of(group: Index) -> Array:
             scatter = np.zeros((n_features, n_features))
@@ -158,12 +166,25 @@ class Moments:
         # A fixed number of sums, whatever the number of threads; together they are smaller than the rows.
         groups = np.array_split(row_index, max(1, min(GROUPS, len(row_index) // (2 * n_features))))
         scatter = np.sum(in_threads(scatter_of, groups, training_set.n_threads), axis=0)
-        return cls(total, centre, scatter)
+        return cls(total, centre, scatter, None)
+
+    def within(self, vectors: Array) -> Array:
+        """Return the coordinates of vectors, in columns, in the span."""
+        return vectors if self.span is None else self.span.T @ vectors
 
     @property
-    def second(self) -> Array:
-        """The weighted sum of xx'."""
-        return self.scatter + self.total * np.outer(self.centre, self.centre)
+    def of_features(self) -> Array:
+        """The weighted sum of (x - centre)^2 for each feature."""
+        if self.span is None:
+            return np.diagonal(self.scatter)
+        return np.asarray(np.einsum("ij,ij->i", self.span @ self.scatter, self.span))
+
+    def principal_axes(self, size: int) -> Array:
+        """Return the directions in which the weighted sum of squares of the rows is largest, in columns."""
+        centre = self.within(self.centre)
+        second, n_axes = self.scatter + self.total * np.outer(centre, centre), len(centre)
+        axes = eigh(second, subset_by_index=[max(0, n_axes - size), n_axes - 1], driver="evx")[1]
+        return axes if self.span is None else np.asarray(self.span @ axes)
 
 
 class LinearTrainingSet(TrainingSet):
@@ -252,9 +273,8 @@ class LinearTrainingSet(TrainingSet):
         n_features = self.X.shape[1]
         if sp.issparse(self.X) or not self.has_moments or n_features <= 2 * LEADING_AXES:
             return None
-        axes = eigh(self.moments.second, subset_by_index=[n_features - LEADING_AXES, n_features - 1], driver="evx")[1]
-        result = np.empty((self.n_rows, LEADING_AXES))
-        axes = axes.astype(self.X.dtype)
+        axes = self.moments.principal_axes(LEADING_AXES).astype(self.X.dtype)
+        result = np.empty((self.n_rows, axes.shape[1]))
 
         def project(piece: Index) -> None:
             result[piece] = self.take(piece) @ axes
