@@ -10,7 +10,6 @@ from margintree.cli.options import JobsOption, ModelOptions, NameOptions, RowOpt
 
 app = typer.Typer(
     name="margintree",
-    help="Learn a tree over classes by maximum separating margin, and classify with it.",
     no_args_is_help=True,
     add_completion=False,
     # Joins the lines of a paragraph, which fill a terminal of any width.
@@ -149,13 +148,12 @@ def show(
         for option, given in (("--rows", rows), ("--feature-names", names.feature_names)):
             if given is not None:
                 raise typer.BadParameter(f"{option} is for the page. Name its file with --html.")
-        from margintree.cli.show import run_show
+    from margintree.cli.show import run_show, run_show_page
 
+    if html is None:
         run_show(model, depth=depth, names=names, verify=verify)
-        return
-    from margintree.cli.show import run_show_page
-
-    run_show_page(model, html, rows, how=reading.format, names=names, verify=verify)
+    else:
+        run_show_page(model, html, rows, how=reading.format, names=names, verify=verify)
 
 
 @app.command()

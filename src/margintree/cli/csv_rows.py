@@ -14,12 +14,12 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat, Rows, is_number
+from margintree.cli.row_format import RowFileError, RowFormat, Rows, is_number
 
 # Each cell is a Python object at first, so that a very long line would fill the memory.
 MOST_CSV_COLUMNS, LONGEST_LINE = 2**20, 2**25
 DELIMITERS = ",;\t"
-# Numbers that are kept in memory where there is a file for them.
+# Numbers that are kept in memory if they are written to a file.
 VALUES_IN_MEMORY = 2**20
 
 
@@ -45,7 +45,7 @@ def read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | No
                 # Equal labels share one string.
                 labels.append(sys.intern(cells[place]))
                 cells = cells[:place] + cells[place + 1 :]
-            values.extend(_numbers(path, number, cells, place, asks=how.label is None and n_features is None))
+            values.extend(_numbers(path, number, cells, place, is_guess=how.label is None and n_features is None))
             n_rows += 1
             if values_file is not None and len(values) >= VALUES_IN_MEMORY:
                 values.tofile(values_file)
@@ -53,7 +53,7 @@ def read_csv(stream: IO[bytes], path: Path, how: RowFormat, n_features: int | No
         if values_file is not None:
             values.tofile(values_file)
     if n_rows == 0:
-        return Rows(np.empty((0, 1)), None, FittedFormat("csv"))
+        raise RowFileError(f"{path} contains no rows.")
     numbers = np.frombuffer(values) if how.values_path is None else np.memmap(how.values_path, np.float64, "r")
     X = numbers.reshape(n_rows, -1)
     # The only label that is not a number is the name of the column.
@@ -77,7 +77,7 @@ def _lines(stream: IO[str], path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def _short_lines(stream: IO[str], path: Path, so_far: Counter[str]) -> Iterator[str]:
-    """Yield lines, up to a length and a number of cells that rows may have.
+    """Yield the lines of a file; refuse rows of too many characters or cells.
 
     A quoted cell may span several lines: ``so_far`` counts what the row has already, and is cleared after each row.
     """
@@ -107,9 +107,9 @@ def _is_header(path: Path, how: RowFormat, first: Sequence[str], place: int | No
 
 
 def _numbers(
-    path: Path, number: int, cells: Sequence[str], place: int | None, *, asks: bool
+    path: Path, number: int, cells: Sequence[str], place: int | None, *, is_guess: bool
 ) -> npt.NDArray[np.float64]:
-    """Return the numbers of a line; ``asks`` is whether the label column was only guessed."""
+    """Return the numbers of a line; ``is_guess`` says that the label column was not given."""
     try:
         values = np.array([float(cell) for cell in cells])
         is_sound = bool(np.isfinite(values).all()) and "_" not in "".join(cells)
@@ -121,6 +121,6 @@ def _numbers(
     column = j + 1 if place is None or j < place else j + 2
     what = f"expected a finite number, got {cells[j][:40]!r}" if cells[j] else "the cell is empty"
     advice = "Put a number there, or drop the row or the column."
-    if asks and not is_number(cells[j]) and cells[j]:
+    if is_guess and not is_number(cells[j]) and cells[j]:
         advice = f"If this column holds the labels, use --label {column}; otherwise p{advice[1:]}"
     raise RowFileError(f"{path}, line {number}, column {column}: {what}. {advice}")

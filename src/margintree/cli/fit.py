@@ -2,7 +2,6 @@
 
 import copy
 import time
-from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -62,7 +61,11 @@ def run_fit(
             # A value out of range is an error in the command line, not in the rows.
             raise typer.BadParameter(str(error)) from error
         seconds = time.perf_counter() - began
-        save_model(named(estimator, rows.names), model, metadata=metadata_of(rows))
+        # Stored with the names of its columns; without them, it predicts plain arrays and does not warn.
+        named = copy.copy(estimator)
+        if rows.names is not None:
+            named.feature_names_in_ = np.array(rows.names, dtype=object)
+        save_model(named, model, metadata=metadata_of(rows))
         size = f"depth {estimator.tree_.max_depth}, {model.stat().st_size:,} bytes"
         console.print(f"{shown(model)}: {size}, fitted in {seconds:.1f} s")
         if test_rows is None:
@@ -71,14 +74,6 @@ def run_fit(
             raise ValueError(f"{test} has no labels, so there is no accuracy. The model is saved.")
         # Standard output, for scripts.
         print(f"accuracy {share_right(estimator.predict(test_rows.X), test_rows.labels):.4f}")
-
-
-def named(estimator: Any, names: Sequence[str] | None) -> Any:
-    """Return a copy of an estimator with the names of its columns, as if it was fitted on a data frame."""
-    estimator = copy.copy(estimator)
-    if names is not None:
-        estimator.feature_names_in_ = np.array(names, dtype=object)
-    return estimator
 
 
 def share_right(predicted: npt.NDArray[Any], labels: npt.NDArray[Any]) -> float:

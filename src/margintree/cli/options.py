@@ -55,7 +55,7 @@ class RowOptions:
 
     @property
     def format(self) -> "RowFormat":
-        """The options as the readers take them."""
+        """The options as the format that the readers of files expect."""
         from margintree.cli.row_format import RowFormat
 
         return RowFormat(self.file_format, self.label, self.one_based)

@@ -17,7 +17,7 @@ from margintree.cli.row_files import DENSE_FILE_SHARE, MOST_COLUMNS, read_rows
 from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat, Rows
 from margintree.estimators.margin_tree import MarginTreeClassifier
 
-# Part of a worker's memory that the rows of one node may take, of which there are several copies.
+# Share of a worker's memory for the rows of one node, which are copied several times.
 PART_FOR_NODE = 0.1
 # A stored value of a sparse row, and one of a dense row.
 BYTES_OF_SPARSE, BYTES_OF_DENSE = 12, 8
@@ -40,15 +40,16 @@ def bounded(memory: str, n_jobs: int | None) -> Iterator["BoundedMemory"]:
     except (ValueError, OverflowError):
         n_bytes = 0
     n_workers = n_jobs if n_jobs and n_jobs > 0 else os.cpu_count() or 1
+    bytes_per_worker = n_bytes // n_workers
     # To Dask, 0 means without limit.
-    if n_bytes < n_workers:
+    if bytes_per_worker < 1:
         raise typer.BadParameter(f"--memory must be a size such as 2GB or 500MB. Got {memory!r}.")
     with (
         TemporaryDirectory(prefix="margintree-") as directory,
-        local_cluster(n_workers, n_bytes // n_workers) as cluster,
+        local_cluster(n_workers, bytes_per_worker) as cluster,
         Client(cluster) as client,
     ):
-        yield BoundedMemory(client, n_bytes // n_workers, Path(directory))
+        yield BoundedMemory(client, bytes_per_worker, Path(directory))
 
 
 def load_block(path: Path, first: int, shape: tuple[int, int]) -> npt.NDArray[np.float64]:
@@ -61,14 +62,16 @@ class BoundedMemory:
 
     def __init__(self, client: Any, n_bytes: int, directory: Path) -> None:
         self._client, self._n_bytes, self._directory = client, n_bytes, directory
-        self._bytes_per_row: float = 1.0
 
     def read(self, path: Path, how: RowFormat) -> Rows:
         """Return the rows of a file, without loading them into memory."""
         read = {"csv": self._csv, "svmlight": self._svmlight, "parquet": self._parquet}
-        return read[how.kind(path)](path, how)
+        rows, self._bytes_per_row = read[how.kind(path)](path, how)
+        return rows
 
-    def _csv(self, path: Path, how: RowFormat) -> Rows:
+    # Each reader returns the rows, and the bytes that one of them takes in memory.
+
+    def _csv(self, path: Path, how: RowFormat) -> tuple[Rows, float]:
         """Convert the file to one of numbers, line by line, which workers can read in pieces."""
         import dask.array as da
         from dask import delayed
@@ -76,17 +79,17 @@ class BoundedMemory:
         values_path = self._directory / "values"
         rows = read_rows(path, replace(how, values_path=values_path))
         n_rows, n_features = rows.X.shape
-        self._bytes_per_row = row_bytes = n_features * BYTES_OF_DENSE
-        # A header row whose only name is that of the labels has numbers, too.
+        row_bytes = n_features * BYTES_OF_DENSE
+        # If only the label column has a name in the header row, the numbers of that row are in the file, too.
         skipped = values_path.stat().st_size // row_bytes - n_rows
         height = max(1, BYTES_OF_BLOCK // row_bytes)
         labels, load, blocks = da.from_array(rows.labels, chunks=height), delayed(load_block), []
         for first, length in zip(range(skipped, skipped + n_rows, height), labels.chunks[0], strict=True):
             shape = (length, n_features)
             blocks.append(da.from_delayed(load(values_path, first, shape), shape, np.float64))
-        return replace(rows, X=da.concatenate(blocks), labels=labels)
+        return replace(rows, X=da.concatenate(blocks), labels=labels), row_bytes
 
-    def _svmlight(self, path: Path, how: RowFormat) -> Rows:
+    def _svmlight(self, path: Path, how: RowFormat) -> tuple[Rows, float]:
         from margintree.dask.svmlight import SvmlightFacts, in_blocks, pieces_of
 
         pieces = pieces_of(path)
@@ -101,14 +104,12 @@ class BoundedMemory:
                 f"{int(one_based)}, and at most {MOST_COLUMNS} are supported."
             )
         is_dense = facts.n_stored >= DENSE_FILE_SHARE * facts.n_rows * n_features
-        self._bytes_per_row = (
-            n_features * BYTES_OF_DENSE if is_dense else BYTES_OF_SPARSE * facts.n_stored / facts.n_rows
-        )
+        row_bytes = n_features * BYTES_OF_DENSE if is_dense else BYTES_OF_SPARSE * facts.n_stored / facts.n_rows
         X, y = in_blocks(pieces, n_features, one_based=one_based, is_dense=is_dense)
         y = y.astype("int64") if facts.has_whole_labels else y
-        return Rows(X, y, FittedFormat("svmlight", one_based=one_based))
+        return Rows(X, y, FittedFormat("svmlight", one_based=one_based)), row_bytes
 
-    def _parquet(self, path: Path, how: RowFormat) -> Rows:
+    def _parquet(self, path: Path, how: RowFormat) -> tuple[Rows, float]:
         import dask.dataframe as dd
 
         frame, n_bytes = dd.read_parquet(path, split_row_groups="adaptive", blocksize="32 MiB"), path.stat().st_size
@@ -119,9 +120,7 @@ class BoundedMemory:
             assert place is not None
             check_texts(file, names[place], path, n_bytes)
         X = frame.drop(columns=names[place])
-        self._bytes_per_row = max(1, X.shape[1]) * BYTES_OF_DENSE
-        rows = Rows.of_table("parquet", X, None, place, names)
-        return Rows(X, frame[names[place]], rows.fitted, rows.names)
+        return Rows.of_table("parquet", X, frame[names[place]], place, names), X.shape[1] * BYTES_OF_DENSE
 
     def fit(self, rows: Rows, parameters: dict[str, Any], verbose: int) -> MarginTreeClassifier:
         """Fit on the workers."""

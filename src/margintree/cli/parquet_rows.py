@@ -44,7 +44,7 @@ def opened(
 ) -> tuple[Any, int | None]:
     """Return a file whose columns and announced size have been checked, and the place of its label column.
 
-    ``columns`` are those that will be used, by default all. Nothing is read before: text that is stored once may be
+    ``columns`` are those that will be used, by default all. No column is read yet: text that is stored once may be
     repeated in millions of rows.
     """
     import pyarrow.parquet
@@ -53,7 +53,7 @@ def opened(
     if columns is not None:
         schema = pyarrow.schema([schema.field(name) for name in columns])
     place = how.place_of_label(path, schema.names, n_features)
-    _check_types(schema, path, place, asks=how.label is None and n_features is None)
+    _check_types(schema, path, place, is_guess=how.label is None and n_features is None)
     texts = [] if place is None else [schema.names[place]]
     file = pyarrow.parquet.ParquetFile(source, read_dictionary=texts)
     _check_size(_announced(file.metadata), path, n_bytes)
@@ -61,7 +61,7 @@ def opened(
 
 
 def check_texts(file: Any, name: str, path: Path, n_bytes: int) -> None:
-    """Refuse labels whose text is repeated to an absurd size, without unpacking it."""
+    """Refuse labels that decompress to an absurd size, without decompressing them."""
     import pyarrow.compute
 
     n_characters = 0
@@ -73,10 +73,10 @@ def check_texts(file: Any, name: str, path: Path, n_bytes: int) -> None:
         _check_size(n_characters, path, n_bytes)
 
 
-def _check_types(schema: Any, path: Path, place: int | None, *, asks: bool) -> None:
+def _check_types(schema: Any, path: Path, place: int | None, *, is_guess: bool) -> None:
     """Require numeric features, and labels that are numbers or text.
 
-    ``asks`` is whether the label column was only guessed.
+    ``is_guess`` says that the label column was not given.
     """
     from pyarrow import types
 
@@ -87,7 +87,7 @@ def _check_types(schema: Any, path: Path, place: int | None, *, asks: bool) -> N
             if not (are_texts or types.is_primitive(kind) or types.is_decimal(kind)):
                 raise RowFileError(f"{path}, column {name!r}: expected numbers or text as labels, got {kind}.")
         elif not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
-            advice = f"If it holds the labels, use --label {name!r}; otherwise drop it." if asks else "Drop it."
+            advice = f"If it holds the labels, use --label {name!r}; otherwise drop it." if is_guess else "Drop it."
             raise RowFileError(f"{path}, column {name!r}: expected numbers, got {kind}. {advice}")
 
 
@@ -98,7 +98,7 @@ def _announced(metadata: Any) -> int:
 
 
 def _check_size(needed: int, path: Path, n_bytes: int) -> None:
-    """Refuse files that decompress to an absurd size before they do."""
+    """Refuse a file before it decompresses to an absurd size."""
     if needed > max(ALWAYS_UNPACKED, LARGEST_EXPANSION * n_bytes):
         raise RowFileError(
             f"{path} decompresses to more than {LARGEST_EXPANSION} times its size, like a decompression bomb. If you "

@@ -2,7 +2,6 @@
 
 import csv
 import sys
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -31,12 +30,11 @@ def run_predict(
             estimator.set_params(n_jobs=jobs)
         rows = fitted.read(data, how)
         lines = _lines(estimator, rows.X, top_k, proba)
-        with ExitStack() as stack:
-            stream: Any = sys.stdout
-            if output is not None:
-                unfinished = stack.enter_context(replacing(output))
-                stream = stack.enter_context(unfinished.open("w", encoding="utf-8", newline=""))
-            csv.writer(stream, lineterminator="\n").writerows(lines)
+        if output is None:
+            csv.writer(sys.stdout, lineterminator="\n").writerows(lines)
+        else:
+            with replacing(output) as unfinished, unfinished.open("w", encoding="utf-8", newline="") as stream:
+                csv.writer(stream, lineterminator="\n").writerows(lines)
         if rows.labels is not None and top_k is None and not proba:
             known = np.isin(rows.labels.astype(str), estimator.classes_.astype(str))
             if known.any():

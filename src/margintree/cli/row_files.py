@@ -134,22 +134,21 @@ def _read_svmlight(stream: IO[bytes], path: Path, how: RowFormat, n_features: in
         )
     if X.nnz >= DENSE_FILE_SHARE * X.shape[0] * X.shape[1]:
         X = X.toarray()
-    whole = np.isfinite(y).all() and bool((np.rint(y) == y).all()) and bool((np.abs(y) < 2.0**53).all())
-    return Rows(X, y.astype(np.int64) if whole else y, FittedFormat("svmlight", one_based=one_based))
+    are_whole = bool(((np.rint(y) == y) & (np.abs(y) < 2.0**53)).all())
+    return Rows(X, y.astype(np.int64) if are_whole else y, FittedFormat("svmlight", one_based=one_based))
 
 
 def _counts_from_one(X: Any, path: Path, how: RowFormat, n_features: int | None) -> bool:
     """Return whether column indices start at 1: as given, as in the fit, or as the file suggests."""
     has_column_0 = X.nnz > 0 and X.indices.min() == 0
-    if how.one_based is None and (how.fitted is None or how.fitted.kind != "svmlight"):
-        # Rows for a model start at 1 only if that gives the right width: others may just have no value in column 0.
-        return X.nnz > 0 and not has_column_0 and n_features in (None, X.shape[1] - 1)
     if how.one_based is not None:
         one_based, advice = how.one_based, "Leave --one-based out."
-    else:
-        assert how.fitted is not None
+    elif how.fitted is not None and how.fitted.kind == "svmlight":
         one_based = how.fitted.one_based
         advice = "The model was fitted on indices that do: number the columns in the same way, or use --zero-based."
+    else:
+        # Rows for a model start at 1 only if that gives the right width: others may just have no value in column 0.
+        return X.nnz > 0 and not has_column_0 and n_features in (None, X.shape[1] - 1)
     if one_based and has_column_0:
         raise RowFileError(f"{path} has a column 0, so its column indices do not start at 1. {advice}")
     return one_based

@@ -58,10 +58,15 @@ class FittedFormat:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "FittedFormat":
         """Return the format that a model file stores, if it is valid."""
-        is_valid = values.keys() == {field.name for field in fields(cls)}
-        is_valid = is_valid and values["kind"] in FORMATS and isinstance(values["one_based"], bool)
-        is_valid = is_valid and isinstance(values["label"], str | None)
-        if not is_valid or not (values["column"] is None or (type(values["column"]) is int and values["column"] >= 0)):
+        column = values.get("column")
+        is_valid = (
+            values.keys() == {field.name for field in fields(cls)}
+            and values["kind"] in FORMATS
+            and isinstance(values["one_based"], bool)
+            and isinstance(values["label"], str | None)
+            and (column is None or (type(column) is int and column >= 0))
+        )
+        if not is_valid:
             raise ModelFileError("the format of its training rows is damaged")
         return cls(**values)
 

@@ -23,8 +23,8 @@ MSM = ("MSM (paper)", "MSM (balanced cut)")
 # The column that stands for each of the paper's methods.
 OURS = {method.paper_name: name for name, method in reversed(METHODS.items()) if method.comparison == PAPER}
 TREES = tuple(OURS[name] for name in paper.TREE_METHODS)
-# A pair of digits counts as grouped where the smallest node with both has at most this many classes: in either
-# reading the five pairs are two pairs and a triangle, and one tree can group all of them so.
+# A pair of digits counts as grouped if the smallest node with both has at most this many classes. In either reading,
+# the five pairs are two separate ones and a triangle, so that one tree can group them all.
 LARGEST_GROUP = 3
 N_RESAMPLES = 2000
 # Times of a few microseconds differ by this factor from run to run; counts of decision functions do not.
@@ -167,7 +167,7 @@ def _places(summary: Summary, msm: str) -> Finding | None:
             draws = chance.integers(0, values.shape[1], (N_RESAMPLES, values.shape[1]))
             draws[0] = np.arange(values.shape[1])
             means = values[:, draws].mean(axis=2).round(2)
-            # Equal first counts as best, as in the paper's row of sector.
+            # A tie for the first place counts as best, as in the paper's row of sector.
             places[setting] = 1 + (means > means[0]).sum(axis=0)
     if _lacks(places):
         return None
@@ -203,7 +203,7 @@ def _weakest(summary: Summary) -> Finding | None:
     means = {m: summary.means(m, settings) for m in names}
     winners = {METHODS[m].title: compare(means[OURS["FT"]], means[m]).winner for m in names if m != OURS["FT"]}
     behind, ahead = (", ".join(m for m, winner in winners.items() if winner == side) or "none" for side in (-1, 1))
-    text = f"By more than chance FT is behind {behind} and ahead of {ahead}."
+    text = f"FT is significantly less accurate than {behind}, and significantly more accurate than {ahead}."
     return _finding(set(winners.values()) == {-1}, ahead != "none", text)
 
 
@@ -220,8 +220,8 @@ def _speed(summary: Summary, flat: str, least: float, measure: str) -> Finding |
     if not ratios:
         return None
     lowest, highest = min(map(min, ratios.values())), max(map(max, ratios.values()))
-    slow = "; ".join(escaped(setting_title(s)) for s, found in ratios.items() if min(found) < least) or "nowhere"
-    text = f"By {MEASURES[measure]}: {lowest:.2g} to {highest:.0f} times; below {least:g} with some tree: {slow}."
+    slow = "; ".join(escaped(setting_title(s)) for s, found in ratios.items() if min(found) < least) or "no setting"
+    text = f"In {MEASURES[measure]}: {lowest:.2g} to {highest:.0f} times; below {least:g} for some tree in {slow}."
     return _finding(lowest >= least, lowest * NOISE[measure] < least, text)
 
 
@@ -236,7 +236,7 @@ def _spread(summary: Summary, measure: str, msm: str) -> Finding | None:
     if not found:
         return None
     spread, where = max((max(costs) / min(costs), escaped(setting_title(s))) for s, costs in found.items())
-    text = f"By {MEASURES[measure]}, with {msm}: up to {spread:.2f} times ({where})."
+    text = f"In {MEASURES[measure]}, with {msm}: up to {spread:.2f} times ({where})."
     return _finding(spread <= 2.0, spread > 2.0 * NOISE[measure], text)
 
 
@@ -252,7 +252,7 @@ def _slopes(summary: Summary, measure: str) -> Finding | None:
     tree = max((lines[m] for m in paper.TREE_METHODS), key=lambda line: line.slope)
     gap, error = flat.slope - tree.slope, 2.0 * float(np.hypot(flat.stderr, tree.stderr))
     listed = ", ".join(f"{m} {line.slope:.2f}" for m, line in sorted(lines.items(), key=lambda item: item[1].slope))
-    return _finding(gap > error, gap < -error, f"By {MEASURES[measure]}, for each class more: {listed}.")
+    return _finding(gap > error, gap < -error, f"In {MEASURES[measure]}, per additional class: {listed}.")
 
 
 def _grouping(summary: Summary, label: str, reading: str) -> Finding | None:
@@ -266,20 +266,20 @@ def _grouping(summary: Summary, label: str, reading: str) -> Finding | None:
     counts = {m: [len(grouped) for grouped in each] for m, each in found.items()}
     title = METHODS[OURS[label]].title
     mean, n_trees, usual = float(np.mean(counts[title])), len(counts[title]), _in_random_trees(pairs)
-    # What the means over as many random trees as there are splits stay below in 95 % of draws.
+    # The 95 % quantiles of means over as many random trees as there are splits.
     draws = np.random.default_rng(0).integers(0, len(usual), (N_RESAMPLES, n_trees))
-    low, high = np.quantile(usual[draws].mean(axis=1), 1 - ALPHA, axis=0)
+    most_grouped, most_at_root = np.quantile(usual[draws].mean(axis=1), 1 - ALPHA, axis=0)
     mostly = [sum(pair in grouped for grouped in found[title]) > n_trees / 2 for pair in pairs]
     listed = ", ".join(f"{m} {np.mean(each):.1f}" for m, each in counts.items())
     text = f"Digits {reading}, of 5 pairs per tree: {listed}, random trees {usual[:, 0].mean():.1f}."
     if label == "MSM":
         return _finding(all(mostly), not all(mostly), text)
     if label == "FT":
-        return _finding(mean <= low, mean > low, text)
+        return _finding(mean <= most_grouped, mean > most_grouped, text)
     if label == "I-BWG":
         first = float(np.mean([len(grouped_pairs(t, pairs, depth=1)) for t in trees[title]]))
         text += f" On one side of the root: I-BWG {first:.1f}, random trees {usual[:, 1].mean():.1f}."
-        return _finding(first > high and mean <= low, mean > low, text)
+        return _finding(first > most_at_root and mean <= most_grouped, mean > most_grouped, text)
     winner = min(compare(counts["CPT"], counts[other]).winner for other in ("I-BWG", "FT"))
     return _finding(winner > 0 and not mostly[0], winner < 0 or mostly[0], text)
 

@@ -28,7 +28,7 @@ MARKS = {
     "CPT": ("#c99700", "h"), "1vs1": ("#d1659f", "P"), "1vsR": ("#8d6fd1", "X"), "DDAG": ("#a1713d", "*"),
     "MSM (ours)": ("#d95f02", "D"), "MSM (balanced cut)": ("#6fb1e0", "p"),
 }  # fmt: skip
-# Stand for the colours of the page, which change in dark mode.
+# Placeholders for the colours of the page, which change in dark mode.
 TEXT, SOFT, GROUND = "#010203", "#606770", "#fdfefd"
 # In inches of 72 points: letters can still be read when a figure is as narrow as a phone.
 WIDTH, LINE = 4.8, 0.3
@@ -79,12 +79,12 @@ def _figure(name: str, title: str, height: float, draw: Callable[..., None], *ar
         text = io.StringIO()
         canvas.savefig(text, format="svg", transparent=True, metadata={"Date": None})
     svg = text.getvalue()[text.getvalue().index("<svg") :]
-    # Several drawings share a page: names of their parts would not be unique there.
+    # Several drawings share a page, where ids must be unique.
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<g|<use|<image) id="[^"]*"', r"\1", svg)
     for token, colour in ((TEXT, "currentColor"), (SOFT, "var(--soft, #606770)"), (GROUND, "var(--paper, white)")):
         svg = svg.replace(token, colour)
-    # A name for a file, whatever names of sets a results file has.
+    # A valid file name, whatever the sets of a results file are called.
     name = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")
     return Figure(name, title, svg.replace("<svg ", f'<svg role="img" aria-label="{escape(title)}" ', 1))
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range, wilcoxon
 
 ALPHA = 0.05
-# The tables print two decimals; what is equal there shares a rank.
+# The tables print two decimals; values that print the same share a rank.
 DECIMALS = 2
 
 
@@ -29,7 +29,7 @@ class RankTest(NamedTuple):
 class Comparison(NamedTuple):
     """Comparison of two methods over several settings, or over several splits.
 
-    ``p_value`` is that of Wilcoxon's signed-rank test: how likely differences as large are between equal methods.
+    ``p_value`` is that of Wilcoxon's signed-rank test: how likely such differences are if the methods are equal.
     """
 
     n_ahead: int

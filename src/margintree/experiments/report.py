@@ -64,20 +64,21 @@ class Report:
 
     def sections(self) -> dict[str, str]:
         """Return the parts of the report in Markdown by their titles; the introduction has an empty title."""
-        introduction = INTRODUCTIONS.get(self.results.protocol.get("name", ""), INTRODUCTIONS["full"])
+        settings = set(self.summary.settings)
+        circles = "; grey circles are the paper's figures" if settings & set(SETTINGS) else ""
+        leads = {
+            "": [INTRODUCTIONS.get(self.results.protocol.get("name", ""), INTRODUCTIONS["full"]), self.answer],
+            "The paper's claims": [claim.to_markdown() for claim in self.claims],
+            "Setting by setting": [f"{NOTE}{circles}."] if settings else [],
+        }
         found, left = {}, list(self.figures)
         for title, names in SECTIONS.items():
             # The first two open the report; none is shown twice.
             figures = [figure for figure in left if figure.name.startswith(names)][: None if title else 2]
             left = [figure for figure in left if figure not in figures]
             shown = "\n".join(f"![{escaped(figure.title)}](figures/{figure.name}.svg)" for figure in figures)
-            parts = [introduction, self.answer, shown] if title == "" else [shown]
+            parts = [*leads.get(title, []), shown]
             parts += [table.to_markdown() for table in self.tables if table.name.startswith(names)]
-            if title == "Setting by setting" and shown:
-                is_paper = set(self.summary.settings) & set(SETTINGS)
-                parts.insert(0, f"{NOTE}; grey circles are the paper's figures." if is_paper else f"{NOTE}.")
-            if title == "The paper's claims":
-                parts = [claim.to_markdown() for claim in self.claims]
             if any(parts):
                 found[title] = "\n\n".join(filter(None, parts))
         return found

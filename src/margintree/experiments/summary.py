@@ -111,9 +111,9 @@ def set_title(data_set: str) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text as Markdown that shows it in one line: names in a results file may be anything.
+    """Return text as Markdown that shows it in one line: names in a results file may contain anything.
 
-    Underscores inside of words are no marks.
+    Underscores inside words need no escape.
     """
     return re.sub(r"[\\`*\[\]|!]|(?<![^\W_])_|_(?![^\W_])", r"\\\g<0>", " ".join(text.split()))
 

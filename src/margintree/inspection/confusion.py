@@ -1,4 +1,4 @@
-"""The confusion matrix in the order of the tree, beside the tree: where it loses its accuracy."""
+"""A confusion matrix with the classes in the order of the tree, drawn beside the tree: where errors arise."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -8,11 +8,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from margintree.inspection.labels import PLAIN_TEXT, Names
-from margintree.inspection.layout import EDGE, INK, MUTED, WHITE, TreeLayout, draw_edges, edge_widths, pyplot
+from margintree.inspection.layout import EDGE, INK, MUTED, WHITE, TreeLayout, draw_edges, pyplot
 from margintree.inspection.tree_facts import TreeFacts
 
 LONGEST_TICK_LABEL = 36
-# Cells up to which counts are written into them, and nodes whose errors are written beside them.
+# Counts are written into the cells of matrices up to this size, and errors beside this many nodes.
 WRITTEN_CELLS, WRITTEN_NODES = 16, 12
 ERROR = "#c05621"
 
@@ -35,7 +35,7 @@ class ConfusionByTreeDisplay:
     Attributes
     ----------
     matrix_ : ndarray of shape (n_ends, n_ends)
-        What is drawn: counts in the order of the tree, groups collapsed.
+        The counts that are drawn: in the order of the tree, with groups collapsed.
     ax_ : matplotlib Axes
         Axes of the matrix.
     tree_ax_ : matplotlib Axes
@@ -154,7 +154,7 @@ class ConfusionByTreeDisplay:
         return self
 
     def _collapsed(self) -> npt.NDArray[np.int64]:
-        """Return the counts between the ends, in the order of the tree."""
+        """Return the confusion matrix of the ends, in the order of the tree."""
         assert self.facts.confusion_matrix is not None
         leaf_class, ends = self.facts.tree.leaf_class, self.layout.ends
         place = np.repeat(np.arange(len(ends)), self.facts.n_classes[list(ends)])
@@ -168,7 +168,7 @@ class ConfusionByTreeDisplay:
         n = len(ends)
         self.matrix_ = self._collapsed()
         share = self.matrix_ / np.maximum(self.matrix_.sum(axis=1, keepdims=True), 1)
-        # A square root shows the rare errors beside the diagonal.
+        # The square root makes rare errors visible.
         norm = PowerNorm(0.5, 0.0, 1.0)
         for cells, colours in ((np.eye(n, dtype=bool), "Blues"), (~np.eye(n, dtype=bool), "Oranges")):
             shown = np.ma.array(share, mask=~cells | (share == 0.0))
@@ -182,15 +182,13 @@ class ConfusionByTreeDisplay:
         ax.set_yticks(range(n), names, fontsize=9 if n <= 30 else 7, color=INK, **PLAIN_TEXT)
         ax.yaxis.tick_right()
         ax.set_xticks([])
-        ax.set_xlim(-0.5, n - 0.5)
-        ax.set_ylim(n - 0.5, -0.5)
         ax.tick_params(length=0)
         ax.set_xlabel("predicted, in the same order", fontsize=9, color=MUTED)
         for spine in ax.spines.values():
             spine.set_color(EDGE)
 
     def _draw_blocks(self) -> None:
-        """Draw a square around the classes of each group, fainter from level to level."""
+        """Draw a square around the classes of each group, thinner at each level."""
         from matplotlib.patches import Rectangle
 
         across, tree = self.layout.across, self.facts.tree
@@ -207,7 +205,7 @@ class ConfusionByTreeDisplay:
         ax.set_axis_off()
         ax.set_xlim(-layout.height - 0.3, 0.05)
         ax.set_ylim(len(layout.ends) - 0.5, -0.5)
-        draw_edges(ax, layout, edge_widths(facts.n_classes.astype(np.float64)) * 0.7)
+        draw_edges(ax, layout, facts.n_classes, thickness=0.7)
         # Errors inside a collapsed group belong to it.
         nodes = layout.groups
         last = [facts.tree.last_below(node) if layout.is_end(node) else node for node in nodes]

@@ -5,11 +5,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from margintree.class_tree import ClassTree
 from margintree.inspection.labels import Names
-from margintree.inspection.tree_facts import TreeFacts, sums_below, tree_of
-
-HEIGHTS = ("size", "levels")
+from margintree.inspection.layout import TreeLayout
+from margintree.inspection.tree_facts import TreeFacts, ends_of, sums_below, tree_of
 
 
 def to_networkx(estimator: Any, *, class_names: Names | None = None) -> Any:
@@ -82,8 +80,14 @@ def to_linkage(estimator: Any, *, height: str = "size") -> npt.NDArray[np.float6
            [0., 3., 2., 3.]])
     """
     tree = tree_of(estimator)
-    heights = node_heights(tree, height)
     size = sums_below(tree, tree.leaf_class >= 0)
+    if height == "size":
+        heights = np.log2(size)
+    elif height == "levels":
+        level = TreeLayout.of(tree, ends_of(tree)).level
+        heights = np.array([level[node] for node in range(tree.n_nodes)])
+    else:
+        raise ValueError(f"height must be one of 'size', 'levels'. Got {height!r}.")
     internal = tree.internal_nodes.astype(np.int64)
     # A parent is higher than its children, so sorting by height puts the children first.
     order = internal[np.lexsort((-internal, heights[internal]))]
@@ -91,15 +95,3 @@ def to_linkage(estimator: Any, *, height: str = "size") -> npt.NDArray[np.float6
     cluster[order] = tree.n_classes + np.arange(len(order))
     sides = cluster[tree.children_left[order]], cluster[tree.children_right[order]]
     return np.column_stack([*sides, heights[order], size[order]]).astype(np.float64)
-
-
-def node_heights(tree: ClassTree, height: str = "size") -> npt.NDArray[np.float64]:
-    """Return the height of each node above the leaves; see ``to_linkage``."""
-    if height not in HEIGHTS:
-        raise ValueError(f"height must be one of {', '.join(map(repr, HEIGHTS))}. Got {height!r}.")
-    if height == "size":
-        return np.log2(sums_below(tree, tree.leaf_class >= 0))
-    levels = np.zeros(tree.n_nodes)
-    for node in tree.internal_nodes[::-1].tolist():
-        levels[node] = 1.0 + max(levels[tree.children_left[node]], levels[tree.children_right[node]])
-    return levels

@@ -1,7 +1,7 @@
-"""Why a row was given its class: the path, the classes given up on it, and what decided in the end."""
+"""Why a row was given its class: the path, the classes given up along it, and the final decision."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from math import isfinite
 from typing import Any
 
@@ -168,9 +168,7 @@ class Explanation:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON-serialisable lists and dictionaries; numbers that are not finite are None."""
-        plain: dict[str, Any] = _plain(asdict(replace(self, class_names={})))
-        del plain["class_names"]
-        return plain
+        return {name: _plain(value) for name, value in asdict(self).items() if name != "class_names"}
 
     def plot(self, *, axes: Any = None) -> Any:
         """Draw the path, the finalists, and the features for and against the prediction.
@@ -197,7 +195,7 @@ class Explanation:
                 lines.append(f"  … and {self.n_finalists - len(self.finalists):,} more")
         for comparison in self.comparisons:
             winner, loser = self.name(comparison.winner), self.name(comparison.loser)
-            source = {"machine": "", "paths": " by their paths", "scores": ""}[comparison.source]
+            source = " by their paths" if comparison.source == "paths" else ""
             lines.append(f"  {winner} against {loser}: log odds {comparison.log_odds:+.3g}{source}")
             lines += _feature_lines(comparison.features, f"for {winner}", f"for {loser}", "    ")
         return "\n".join(lines)
@@ -262,8 +260,8 @@ def _plain(value: Any) -> Any:
 def _feature_lines(features: Sequence[Contribution], towards: str, against: str, indent: str) -> list[str]:
     lines = []
     for title, sign in ((towards, 1.0), (against, -1.0)):
-        spoke = [f for f in features if f.contribution * sign > 0.0]
-        texts = [f"{shortened(f.feature, LONGEST_FEATURE)} {f.contribution:+.3g}" for f in spoke]
-        if texts:
+        found = [f for f in features if f.contribution * sign > 0.0]
+        if found:
+            texts = [f"{shortened(f.feature, LONGEST_FEATURE)} {f.contribution:+.3g}" for f in found]
             lines.append(f"{indent}{title + ':':<9} {', '.join(texts)}")
     return lines

@@ -1,4 +1,4 @@
-"""The picture of an explanation: the path, the finalists, and the features that mattered."""
+"""An explanation as a figure: the path, the finalists, and the deciding features."""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,18 +36,19 @@ def draw_explanation(explanation: Explanation, axes: Any = None) -> Any:
 
 
 def _new_axes(explanation: Explanation, rows: list[float]) -> list[Any]:
-    """Return axes on a new figure: the path on the left, which has so many rows of text, the others on the right."""
+    """Return axes on a new figure for panels of so many rows of text: the path on the left, the others on the right."""
     plt = pyplot("Explanation.plot")
-    height = TEXT_ROW * max(rows[0], sum(rows[1:])) + 1.1
-    figure = plt.figure(figsize=(11.0 if len(rows) > 1 else 6.5, height), layout="constrained")
+    of_path, *of_others = rows
+    height = TEXT_ROW * max(of_path, sum(of_others)) + 1.1
+    figure = plt.figure(figsize=(11.0 if of_others else 6.5, height), layout="constrained")
     figure.suptitle(explanation.headline(), x=0.01, ha="left", fontsize=13, color=INK, **PLAIN_TEXT)
-    if len(rows) == 1:
+    if not of_others:
         return [figure.add_subplot()]
     grid = figure.add_gridspec(1, 2, width_ratios=[1.25, 1.0])
-    right = grid[1].subgridspec(len(rows) - 1, 1, height_ratios=rows[1:])
     # A short path stays at the top instead of filling a tall figure.
-    left = grid[0].subgridspec(2, 1, height_ratios=[rows[0] + 1.0, max(sum(rows[1:]) - rows[0] - 1.0, 0.01)])
-    return [figure.add_subplot(left[0]), *(figure.add_subplot(right[place]) for place in range(len(rows) - 1))]
+    left = grid[0].subgridspec(2, 1, height_ratios=[of_path + 1.0, max(sum(of_others) - of_path - 1.0, 0.01)])
+    right = grid[1].subgridspec(len(of_others), 1, height_ratios=of_others)
+    return [figure.add_subplot(left[0]), *(figure.add_subplot(right[k]) for k in range(len(of_others)))]
 
 
 def deciding_features(explanation: Explanation) -> tuple[str, list[Contribution]]:
@@ -59,11 +60,11 @@ def deciding_features(explanation: Explanation) -> tuple[str, list[Contribution]
     steps = [step for step in explanation.path if step.features]
     if not steps:
         return "", []
-    step = min(steps, key=_sureness)
+    step = min(steps, key=_certainty)
     return f"least certain node, [{step.node}] {step.side}", step.features
 
 
-def _sureness(step: PathStep) -> float:
+def _certainty(step: PathStep) -> float:
     return abs(step.decision_value) if step.probability is None else step.probability
 
 
@@ -83,12 +84,10 @@ def _draw_path(ax: Any, explanation: Explanation) -> None:
     is_calibrated = all(step.probability is not None for step in path)
     title = "path" if explanation.is_path_followed else "path to the prediction (not followed)"
     _bare(ax, title, "probability of the side taken" if is_calibrated else "absolute decision value")
-    values = [_sureness(step) for step in path]
+    places, values = range(len(path)), [_certainty(step) for step in path]
     colours = [FOR if step.is_preferred else AGAINST for step in path]
-    ax.barh(range(len(path)), values, height=0.2, color=colours, zorder=2)
-    ax.barh(
-        range(len(path)), [max(1.0, *values) if is_calibrated else max(values)] * len(path), height=0.2, color="#edf1f5"
-    )
+    ax.barh(places, values, height=0.2, color=colours, zorder=2)
+    ax.barh(places, 1.0 if is_calibrated else max(values), height=0.2, color="#edf1f5")
     for place, step in enumerate(path):
         kept, given_up = _group(explanation, step.kept), _group(explanation, step.given_up)
         ax.text(0.0, place - 0.17, f"[{step.node}]  {kept}", va="bottom", fontsize=9, color=INK, **PLAIN_TEXT)
@@ -101,7 +100,7 @@ def _draw_path(ax: Any, explanation: Explanation) -> None:
             ha="right",
             va="bottom",
             fontsize=9,
-            color=FOR if step.is_preferred else AGAINST,
+            color=colours[place],
         )
     ax.set_ylim(len(path) - 0.35, -0.65)
     ax.set_xlim(0.0, 1.0 if is_calibrated else None)
@@ -111,7 +110,7 @@ def _draw_finalists(ax: Any, explanation: Explanation) -> None:
     finalists = explanation.finalists[:MOST_FINALISTS]
     places = range(len(finalists))
     has_paths = finalists[0].path_probability is not None and explanation.decided_by != "paths"
-    # A title that ends with the axes has the room of the labels, too.
+    # Aligned to the right, a long title extends over the labels on the left.
     _bare(ax, explanation.decision_title(), "probability" + (" (light: by its path)" if has_paths else ""), loc="right")
     if has_paths:
         paths = [f.path_probability for f in finalists]

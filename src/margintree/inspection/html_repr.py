@@ -3,18 +3,17 @@
 from html import escape
 from typing import Any
 
-from margintree.inspection.layout import TreeLayout
 from margintree.inspection.tree_facts import TreeFacts
 
 LONGEST_SVG_NAME, MOST_SVG_LEAVES = 40, 16
 # Pixels.
 ROW_PIXELS, STEP, LETTER_PIXELS, MARGIN = 18.0, 34.0, 7.0, 10.0
-# currentColor follows the theme of the notebook; the text of any script keeps its own direction.
+# currentColor follows the theme of the notebook; unicode-bidi lets each name keep its own direction.
 _STYLE = "fill:currentColor;font:12px system-ui,sans-serif;unicode-bidi:plaintext"
 
 
 def tree_svg(estimator: Any) -> str:
-    """Return the tree of a fitted estimator as SVG, with the largest groups open.
+    """Return the tree of a fitted estimator as SVG, with the largest groups expanded.
 
     Examples
     --------
@@ -26,21 +25,17 @@ def tree_svg(estimator: Any) -> str:
     layout = facts.layout(max_leaves=MOST_SVG_LEAVES)
     names = [facts.short_name(node, LONGEST_SVG_NAME) for node in layout.ends]
     right = MARGIN + STEP * layout.height
-    parts = []
+    x = {node: right - STEP * level for node, level in layout.level.items()}
+    y = {node: MARGIN / 2.0 + ROW_PIXELS * (place + 0.5) for node, place in layout.across.items()}
+    curves = ""
     for node, child in layout.edges():
-        x, y, below = right - STEP * layout.level[node], _y(layout, node), _y(layout, child)
-        end = right - STEP * layout.level[child]
-        middle = x + STEP / 2.0
-        parts.append(
-            f"M{x:.0f} {y:.1f}C{middle:.0f} {y:.1f} {middle:.0f} {below:.1f} {x + STEP:.0f} {below:.1f}H{end:.0f}"
-        )
-    edges = f'<path d="{"".join(parts)}" fill="none" stroke="currentColor" stroke-opacity=".35" stroke-width="1.5"/>'
-    nodes = "".join(
-        f'<circle cx="{right - STEP * layout.level[node]:.0f}" cy="{_y(layout, node):.1f}" r="3.5" fill="#2b6cb0"/>'
-        for node in layout.inner
-    )
+        middle, knee = x[node] + STEP / 2.0, x[node] + STEP
+        curves += f"M{x[node]:.0f} {y[node]:.1f}C{middle:.0f} {y[node]:.1f} {middle:.0f} {y[child]:.1f} "
+        curves += f"{knee:.0f} {y[child]:.1f}H{x[child]:.0f}"
+    edges = f'<path d="{curves}" fill="none" stroke="currentColor" stroke-opacity=".35" stroke-width="1.5"/>'
+    nodes = "".join(f'<circle cx="{x[node]:.0f}" cy="{y[node]:.1f}" r="3.5" fill="#2b6cb0"/>' for node in layout.inner)
     texts = "".join(
-        f'<text x="{right + 7.0:.0f}" y="{_y(layout, node) + 4.0:.1f}" style="{_STYLE}">{escape(name)}</text>'
+        f'<text x="{right + 7.0:.0f}" y="{y[node] + 4.0:.1f}" style="{_STYLE}">{escape(name)}</text>'
         for node, name in zip(layout.ends, names, strict=True)
     )
     width = right + 14.0 + LETTER_PIXELS * max(map(len, names))
@@ -58,7 +53,3 @@ def html_with_tree(box: str, estimator: Any) -> str:
     summary = f"Class tree: {tree.n_classes:,} classes, depth {tree.max_depth}"
     head = f'<details open style="font:13px system-ui,sans-serif"><summary style="cursor:pointer">{summary}</summary>'
     return f"{box}{head}{tree_svg(estimator)}</details>"
-
-
-def _y(layout: TreeLayout, node: int) -> float:
-    return MARGIN / 2.0 + ROW_PIXELS * (layout.across[node] + 0.5)

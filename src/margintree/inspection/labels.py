@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 # Options for matplotlib texts that are parsed neither as mathtext nor as TeX.
 PLAIN_TEXT = {"parse_math": False, "usetex": False}
-# Format characters that words of Persian, Hindi and others, and emoji, are spelled with.
+# Format characters that the spelling of Persian, Hindi and other words requires, and that of emoji.
 _JOINERS = "\u200c\u200d"
 
 Names = Sequence[object] | npt.NDArray[Any]

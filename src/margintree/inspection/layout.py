@@ -10,7 +10,7 @@ import numpy.typing as npt
 from margintree.class_tree import ClassTree
 
 INK, MUTED, EDGE, WHITE = "#1f2933", "#7b8794", "#b8c2cc", "#ffffff"
-# Colour maps that people with colour-blindness can tell apart, without the ends that vanish on white or black.
+# Colour maps for colour-blind readers, without the ends that are hard to see on white or black.
 COLOUR_MAPS = {"margin": ("YlGnBu", 0.12, 0.95), "accuracy": ("RdYlBu", 0.0, 1.0)}
 SHADE_TITLES = {"margin": "margin of the node", "accuracy": "accuracy at the node"}
 
@@ -81,31 +81,30 @@ class TreeLayout:
         return [(node, int(side[node])) for node in self.inner for side in sides]
 
 
-def draw_edges(ax: Any, layout: TreeLayout, width: Array) -> None:
-    """Draw smooth edges from right to left: the ends at 0, the root at minus the height of the tree."""
+def draw_edges(ax: Any, layout: TreeLayout, n_classes: npt.NDArray[np.int64], thickness: float = 1.0) -> None:
+    """Draw smooth edges from right to left: the ends at 0, the root at minus the height of the tree.
+
+    The width of an edge grows with the square root of the number of classes below it.
+    """
     from matplotlib.collections import PathCollection
     from matplotlib.path import Path
 
     codes = [Path.MOVETO, Path.CURVE4, Path.CURVE4, Path.CURVE4, Path.LINETO]
-    paths, widths = [], []
+    paths, shares = [], []
     for node, child in layout.edges():
         x, y, below = -layout.level[node], layout.across[node], layout.across[child]
-        # The curve ends one level further; what is left to the end is straight, so that siblings bend alike.
+        # The curve spans one level and the rest is straight, so that the curves of siblings look alike.
         knee = min(x + 1.0, -layout.level[child])
         middle = (x + knee) / 2.0
         points = [(x, y), (middle, y), (middle, below), (knee, below), (-layout.level[child], below)]
         paths.append(Path(points, codes))
-        widths.append(width[child])
+        shares.append(n_classes[child] / layout.tree.n_classes)
+    widths = thickness * (0.8 + 5.0 * np.sqrt(shares))
     ax.add_collection(
         PathCollection(
             paths, facecolors="none", edgecolors=EDGE, linewidths=widths, capstyle="round", zorder=1, clip_on=False
         )
     )
-
-
-def edge_widths(sizes: Array) -> Array:
-    """Return the width of the edge above each node, in points, which grows with the square root of its size."""
-    return np.asarray(0.8 + 5.0 * np.sqrt(sizes / max(float(np.nanmax(sizes)), 1.0)))
 
 
 def colours_of(values: Array, by: str) -> tuple[Any, Any]:
@@ -119,7 +118,7 @@ def colours_of(values: Array, by: str) -> tuple[Any, Any]:
     colours = mpl.colormaps[name](np.linspace(first, last, 256))
     cmap = LinearSegmentedColormap.from_list(f"{name}_part", colours)
     if by == "accuracy":
-        # Nodes of a tree with few errors are not red.
+        # In a tree with few errors, no node is red.
         return Normalize(min(low, 0.9), 1.0), cmap
     # Margins of groups and of pairs differ by orders of magnitude.
     is_flat = low <= 0.0 or high / low < 1.0 + 1e-9

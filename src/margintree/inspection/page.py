@@ -1,8 +1,8 @@
 """``export_html``: a fitted tree as one interactive page that needs no network.
 
-The page is ``page.html`` with the style sheet, the script and the data inserted. The data are JSON in which every
-character with a meaning in HTML is escaped, and line separators are, too; the script inserts labels as text only. The
-content security policy of the page allows this script and no other.
+The page is ``page.html`` with the style sheet, the script and the data inserted. The data are JSON in which the special
+characters of HTML and all line separators are escaped; the script inserts labels as text only. The content security
+policy of the page allows this script and no other.
 """
 
 import base64
@@ -92,8 +92,8 @@ def export_html(
 
 
 def _page(data: dict[str, Any]) -> str:
-    program, style = _joined(PROGRAM), _joined(("page.css",))
-    # The browser refuses everything except this program, so that a label could do nothing even as markup.
+    program, style = "\n".join(map(_text, PROGRAM)), _text("page.css")
+    # The browser refuses everything except this program, so that a label would be harmless even as markup.
     policy = f"default-src 'none'; img-src data:; script-src {_hash(program)}; style-src {_hash(style)}"
     parts = {
         "policy": html.escape(policy),
@@ -103,13 +103,12 @@ def _page(data: dict[str, Any]) -> str:
         "data": _escaped(json.dumps(data, separators=(",", ":"), allow_nan=False)),
     }
     # Split once, so that inserted text is not searched for placeholders.
-    pieces = _joined(("page.html",)).split("@@")
+    pieces = _text("page.html").split("@@")
     return "".join(parts[piece] if k % 2 else piece for k, piece in enumerate(pieces))
 
 
-def _joined(names: tuple[str, ...]) -> str:
-    room = files("margintree.inspection")
-    return "\n".join(room.joinpath(name).read_text(encoding="utf-8") for name in names)
+def _text(name: str) -> str:
+    return files("margintree.inspection").joinpath(name).read_text(encoding="utf-8")
 
 
 def _hash(text: str) -> str:

@@ -10,7 +10,7 @@ from margintree.inspection.labels import Names, checked_names, feature_name, fea
 from margintree.prediction.linear_tree import LinearTree
 from margintree.prediction.probability_tree import ProbabilityTree
 
-# Features that are named for each side of a node.
+# Features that are listed for each side of a node.
 N_FEATURES = 8
 # Fields of a node's record, by their names in the page.
 RECORDED = {
@@ -27,8 +27,8 @@ SHOWN_PARAMETERS = ("kernel", "C", "walk")
 def tree_data(estimator: Any, feature_names: Any, class_names: Names | None) -> dict[str, Any]:
     """Return the data that need no rows, ready for JSON.
 
-    ``leaves`` is the class at each node in preorder, -1 at internal ones, which fixes the tree; ``nodes`` has a list
-    per fact, one entry per internal node in preorder.
+    ``leaves`` is the class at each node in preorder, -1 at internal ones, which determines the tree; ``nodes`` has a
+    list per fact, one entry per internal node in preorder.
     """
     tree, records = estimator.tree_, getattr(estimator, "node_records_", None)
     nodes = {}

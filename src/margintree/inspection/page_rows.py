@@ -24,13 +24,14 @@ def row_data(estimator: Any, X: Any, y: Any) -> dict[str, Any]:
     counts, for each internal node, the rows of classes below it by their true side and the side that the machine
     chooses: left as left, left as right, right as left, right as right. ``confusion`` is the matrix as triplets.
     """
+    data: dict[str, Any] = {"rows": None, "sides": None, "confusion": None}
     if X is None:
-        return {"rows": None, "sides": None, "confusion": None}
+        return data
     # Validated once: column names, shape and content are known to be valid from here on.
     rows = estimator._checked_rows(X)
     predicted = class_numbers(estimator, estimator.predict(X))
     true = None if y is None else class_numbers(estimator, y, rows.shape[0])
-    data: dict[str, Any] = {"rows": _row_paths(estimator, X, rows, predicted, true), "sides": None, "confusion": None}
+    data["rows"] = _row_paths(estimator, X, rows, predicted, true)
     if true is not None:
         data["sides"] = _sides(estimator, rows, true).tolist()
         n_classes = len(estimator.classes_)
@@ -73,7 +74,7 @@ def _row_paths(estimator: Any, X: Any, rows: Any, predicted: Index, true: Index 
 
 
 def _ranked(estimator: Any, X: Any) -> dict[str, Any]:
-    """Return the most probable classes of each row, where the estimator ranks them."""
+    """Return the most probable classes of each row, if the estimator ranks classes."""
     k = min(N_RANKED, len(estimator.classes_))
     if hasattr(estimator, "predict_top_k"):
         labels, probabilities = estimator.predict_top_k(X, k)

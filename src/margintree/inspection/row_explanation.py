@@ -1,4 +1,4 @@
-"""From a fitted tree and one row to an explanation of the prediction."""
+"""The explanation of a prediction, computed from a fitted tree and one row."""
 
 import itertools
 import operator
@@ -166,7 +166,7 @@ class _Row:
         )
 
     def contributions(self, table: WeightTable | None, machines: list[tuple[int, float]]) -> list[Contribution]:
-        """Return the features that add most to a signed sum of machines, and those that take most from it."""
+        """Return the features with the largest positive and negative contributions to a signed sum of machines."""
         if table is None or self.n_features == 0:
             return []
         weights = np.zeros(self.x.shape[1])
@@ -221,7 +221,7 @@ class _Row:
     def _by_pairs(self, classes: Index, path_scores: Array, scores: Array) -> list[Comparison]:
         """Return the comparisons between pairs: a class that loses clearly is not compared again.
 
-        That of the two best classes has the features behind it.
+        The comparison of the two best classes comes with its features.
         """
         decider, labels = self.ranker.decider, [self.labels[k] for k in classes.tolist()]
         pairs = np.array(list(itertools.combinations(range(len(classes)), 2)))

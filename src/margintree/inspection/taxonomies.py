@@ -95,7 +95,7 @@ def compare_taxonomies(
     if n_samples < 1:
         raise ValueError(f"n_samples must be at least 1. Got {n_samples}.")
     labels = _labels(tree, reference, class_names)
-    given = tree if isinstance(tree, ClassTree | str | list | tuple) else tree_of(tree)
+    given = tree if isinstance(tree, str | list | tuple) else tree_of(tree)
     both = [_Groups.of(preorder(each, labels)) for each in (given, reference)]
     n, random = len(labels), np.random.default_rng(random_state)
     pairs = _drawn(n, 2, n_samples, random)
@@ -150,7 +150,7 @@ def nested_from_paths(paths: Sequence[str], *, separator: str = "/", labels: Seq
 
 
 def _labels(tree: Any, reference: GivenTree, class_names: Names | None) -> list[Any]:
-    """Return what the classes are called in both hierarchies, in the order of a ClassTree's numbers."""
+    """Return the labels of the classes in both hierarchies; the classes of a ClassTree are numbered in this order."""
     labels: list[Any]
     if hasattr(tree, "classes_"):
         labels = tree.classes_.tolist()

@@ -63,21 +63,21 @@ def export_text(
 
 
 def _line(facts: TreeFacts, node: int, is_end: bool, decimals: int, show_rows: bool) -> str:
-    known = []
     if facts.tree.is_leaf(node):
-        text = facts.names_below(node)[0]
+        parts = facts.names_below(node)
+    elif is_end:
+        parts = [f"[{node}] … {facts.n_classes[node]:,} classes ({first_names(facts.names_below(node))})"]
     else:
-        text = f"[{node}] {facts.n_classes[node]:,} classes"
-        if is_end:
-            text = f"[{node}] … {facts.n_classes[node]:,} classes ({first_names(facts.names_below(node))})"
-        if not np.isnan(facts.margin[node]):
-            known.append(f"margin {facts.margin[node]:.{decimals}g}")
-        if facts.n_errors[node] > 0:
-            verb = "row takes" if facts.n_errors[node] == 1 else "rows take"
-            known.append(f"{facts.n_errors[node]:,.0f} {verb} the wrong side")
+        parts = [f"[{node}] {facts.n_classes[node]:,} classes"]
+    # Leaves have neither margins nor errors.
     if show_rows and not np.isnan(facts.n_rows[node]):
-        known.insert(0, f"{facts.n_rows[node]:,.0f} rows")
-    return ", ".join([text, *known])
+        parts.append(f"{facts.n_rows[node]:,.0f} rows")
+    if not np.isnan(facts.margin[node]):
+        parts.append(f"margin {facts.margin[node]:.{decimals}g}")
+    if facts.n_errors[node] > 0:
+        verb = "row takes" if facts.n_errors[node] == 1 else "rows take"
+        parts.append(f"{facts.n_errors[node]:,.0f} {verb} the wrong side")
+    return ", ".join(parts)
 
 
 def export_graphviz(
@@ -139,7 +139,8 @@ def export_graphviz(
     ]
     for node in sorted(layout.across):
         lines.append(f"  {node} [{_attributes(facts, node, layout.is_end(node), colours.get(node))}];")
-    return "\n".join([*lines, *(f"  {node} -> {child};" for node, child in layout.edges()), "}"])
+    lines += [f"  {node} -> {child};" for node, child in layout.edges()]
+    return "\n".join([*lines, "}"])
 
 
 def _attributes(facts: TreeFacts, node: int, is_end: bool, colour: str | None) -> str:

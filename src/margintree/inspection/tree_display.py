@@ -14,12 +14,11 @@ from margintree.inspection.layout import (
     colours_of,
     draw_colour_bar,
     draw_edges,
-    edge_widths,
     pyplot,
 )
 from margintree.inspection.tree_facts import TreeFacts
 
-# Number of ends for which all names on a page are legible.
+# With this many ends, all names on a page are legible.
 MAX_LEAVES = 60
 LONGEST_NAME = 48
 # Inches.
@@ -31,8 +30,8 @@ LEAST_WIDTH, MOST_TREE_WIDTH = 5.0, 9.0
 class ClassTreeDisplay:
     """A drawing of a class tree, from the root on the left to the classes on the right.
 
-    An edge is wider the more classes lie below it. Nodes are shaded by their accuracy on test rows, or else by their
-    margin. A collapsed group is shown by its first classes and its size. Made by ``from_estimator``.
+    The more classes lie below an edge, the wider it is. Nodes are shaded by their accuracy on test rows, or else by
+    their margin. A collapsed group is shown by its first classes and its size. Made by ``from_estimator``.
 
     Parameters
     ----------
@@ -143,7 +142,7 @@ class ClassTreeDisplay:
         row = float(ax.get_window_extent().height) / ax.figure.dpi / max(1, len(ends))
         ax.set_xlim(-layout.height - 0.15, 0.08)
         ax.set_ylim(len(ends) - 0.4, -0.6)
-        draw_edges(ax, layout, edge_widths(self.facts.n_classes.astype(np.float64)))
+        draw_edges(ax, layout, self.facts.n_classes)
         self.nodes_ = self._draw_nodes()
         pictures = self._draw_thumbnails(row)
         size = min(10.0, max(3.0, 0.62 * 72.0 * row)) if self.thumbnails is None else 10.0
@@ -164,12 +163,11 @@ class ClassTreeDisplay:
         return self
 
     def _figure_size(self, names: list[str]) -> tuple[float, float]:
-        letters = LETTER * max(map(len, names))
         tree = min(MOST_TREE_WIDTH, LEVEL_WIDTH * self.layout.height + 0.6)
-        row = ROW if self.thumbnails is None else ROW_WITH_PICTURE
+        picture = 0.0 if self.thumbnails is None else ROW_WITH_PICTURE
         bar = 0.0 if self.facts.shading()[0] is None else 0.55
-        width = tree + letters + (0.3 if self.thumbnails is None else row + 0.3)
-        return max(LEAST_WIDTH, width), 0.5 + row * len(names) + bar
+        width = tree + LETTER * max(map(len, names)) + picture + 0.3
+        return max(LEAST_WIDTH, width), 0.5 + (picture or ROW) * len(names) + bar
 
     def _draw_nodes(self) -> Any:
         nodes = self.layout.groups

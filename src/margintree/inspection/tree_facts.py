@@ -54,14 +54,12 @@ class TreeFacts:
     @classmethod
     def of(cls, fitted: Any, class_names: Names | None = None, X: Any = None, y: Any = None) -> "TreeFacts":
         """Return the facts of a fitted estimator with a tree, of a pipeline that ends in one, or of a ``ClassTree``."""
-        if isinstance(fitted, ClassTree):
-            if X is not None or y is not None:
-                raise ValueError("X and y are rows for a fitted estimator to predict. Got them with a ClassTree.")
-            tree, names = fitted, checked_names(class_names, [f"class {k}" for k in range(fitted.n_classes)])
-        else:
-            tree, names = tree_of(fitted), checked_names(class_names, fitted.classes_)
-        unknown = np.full(tree.n_nodes, np.nan)
-        rows, margin, errors, accuracy = (unknown.copy() for _ in range(4))
+        tree, is_bare = tree_of(fitted), isinstance(fitted, ClassTree)
+        if is_bare and not (X is None and y is None):
+            raise ValueError("X and y are rows for a fitted estimator to predict. Got them with a ClassTree.")
+        labels = [f"class {k}" for k in range(tree.n_classes)] if is_bare else fitted.classes_
+        names = checked_names(class_names, labels)
+        rows, margin, errors, accuracy = np.full((4, tree.n_nodes), np.nan)
         records = getattr(last_step(fitted), "node_records_", [])
         if len(records):
             margin[tree.internal_nodes] = [record.margin for record in records]
@@ -87,7 +85,7 @@ class TreeFacts:
         return [self.names[k] for k in below[below >= 0].tolist()]
 
     def short_name(self, node: int, length: int) -> str:
-        """Return the name of a leaf, or the first classes of a group and their number, in about so many characters."""
+        """Return the name of a leaf, or a group's first classes and their number, in about ``length`` characters."""
         names = self.names_below(node)
         if len(names) == 1:
             return shortened(names[0], length)
@@ -126,8 +124,8 @@ def last_step(estimator: Any) -> Any:
 def before_last_step(fitted: Any, X: Any, feature_names: Any) -> tuple[Any, Any, Any]:
     """Return the last step of a pipeline, the rows as it receives them, and the names of their features.
 
-    An estimator that is not a pipeline is returned with its arguments. Names that are not given are those that the
-    earlier steps know.
+    An estimator that is not a pipeline is returned with its arguments. If no names are given, those that the earlier
+    steps know are used.
     """
     tree_of(fitted)
     if isinstance(fitted, ClassTree):
@@ -205,14 +203,14 @@ def ends_of(tree: ClassTree, max_depth: int | None = None, max_leaves: int | Non
     for name, value, least in (("max_depth", max_depth, 0), ("max_leaves", max_leaves, 1)):
         if value is not None and operator.index(value) < least:
             raise ValueError(f"{name} must be None or an int >= {least}. Got {value}.")
-    size = sums_below(tree, tree.leaf_class >= 0)
+    size = sums_below(tree, tree.leaf_class >= 0).tolist()
     ends: list[int] = []
-    groups = [(-int(size[0]), 0)]
+    groups = [(-size[0], 0)]
     while groups and (max_leaves is None or len(ends) + len(groups) < max_leaves):
         _, node = heapq.heappop(groups)
         if tree.is_leaf(node) or (max_depth is not None and tree.depth[node] >= max_depth):
             ends.append(node)
-            continue
-        for child in (int(tree.children_left[node]), int(tree.children_right[node])):
-            heapq.heappush(groups, (-int(size[child]), child))
+        else:
+            for child in (int(tree.children_left[node]), int(tree.children_right[node])):
+                heapq.heappush(groups, (-size[child], child))
     return sorted([*ends, *(node for _, node in groups)])
