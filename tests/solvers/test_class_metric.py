@@ -87,6 +87,18 @@ def test_the_metric_of_few_rows_is_that_of_copies_that_share_their_weight():
     np.testing.assert_allclose(Z @ Z.T, S @ S.T, rtol=1e-4, atol=1e-4 * np.mean(np.sum(Z**2, axis=1)))
 
 
+def test_features_that_are_always_zero_have_no_part_in_the_metric_of_few_rows():
+    random = np.random.default_rng(6)
+    X, y = gaussian(random, n_rows=4, n_features=100)
+    more = np.insert(X, [0, 3, 50], 0.0, axis=1)
+    plain, beside = metric_of(X, y), metric_of(more, y)
+    assert np.abs(beside.transform[[0, 4, 52]]).max() < 1e-12
+    Z, S = plain.rows(training_set(X, y)), beside.rows(training_set(more, y))
+    similarity = np.corrcoef((Z @ Z.T).ravel(), (S @ S.T).ravel())[0, 1]
+    # The mean variance that covariances are shrunk to is that of all features.
+    assert similarity > 0.999
+
+
 def test_wide_rows_take_seconds_not_minutes():
     # A decomposition of 2,500 x 2,500 numbers for each round of validation takes ten times as long.
     random = np.random.default_rng(5)

@@ -131,15 +131,16 @@ def pieces(row_index: Index, X: Matrix) -> list[Index]:
 
 @dataclass(frozen=True, eq=False)
 class Moments:
-    """The weighted sum of dense rows x, and that of (x - centre)(x - centre)'.
+    """The weighted sums of dense rows x, of (x - centre)^2 for each feature, and of (x - centre)(x - centre)'.
 
     If the rows are fewer than their features, ``scatter`` is in the coordinates of an orthonormal basis of their span.
     """
 
     total: float
     centre: Array
+    of_features: Array
     scatter: Array
-    span: Array | None
+    span: Array | None = None
 
     @classmethod
     def of(cls, training_set: "LinearTrainingSet", row_index: Index) -> "Moments":
@@ -153,8 +154,10 @@ class Moments:
         if len(row_index) < n_features:
             few = training_set.take(row_index).astype(np.float64)
             span = qr(few.T, mode="economic")[0]
-            rows = (few - centre) @ span * factor[row_index, None]
-            return cls(total, centre, rows.T @ rows, span)
+            few = (few - centre) * factor[row_index, None]
+            rows = few @ span
+            # Of the rows themselves, so that a feature that is always zero has exactly zero.
+            return cls(total, centre, np.einsum("ij,ij->j", few, few), rows.T @ rows, span)
 
         def scatter_of(group: Index) -> Array:
             scatter = np.zeros((n_features, n_features))
@@ -166,18 +169,11 @@ class Moments:
         # A fixed number of sums, whatever the number of threads; together they are smaller than the rows.
         groups = np.array_split(row_index, max(1, min(GROUPS, len(row_index) // (2 * n_features))))
         scatter = np.sum(in_threads(scatter_of, groups, training_set.n_threads), axis=0)
-        return cls(total, centre, scatter, None)
+        return cls(total, centre, np.diagonal(scatter), scatter)
 
     def within(self, vectors: Array) -> Array:
         """Return the coordinates of vectors, in columns, in the span."""
         return vectors if self.span is None else self.span.T @ vectors
-
-    @property
-    def of_features(self) -> Array:
-        """The weighted sum of (x - centre)^2 for each feature."""
-        if self.span is None:
-            return np.diagonal(self.scatter)
-        return np.asarray(np.einsum("ij,ij->i", self.span @ self.scatter, self.span))
 
     def principal_axes(self, size: int) -> Array:
         """Return the directions in which the weighted sum of squares of the rows is largest, in columns."""
