@@ -1,8 +1,8 @@
 """Arrays in files that all workers map, and pickles that refer to such arrays instead of containing them.
 
 Work on a training set is a function that holds the training set. Its large arrays are written to the directory of the
-fit once; only the rest of the function, a few kilobytes, is sent to a worker. If a worker dies, nothing is lost that
-another one could not map again.
+fit once; only the rest of the function, a few kilobytes, is sent to a worker. If a worker dies, another one maps the
+same files.
 """
 
 import hashlib
@@ -43,7 +43,7 @@ class ArrayPlace:
     is_writable: bool = False
 
     @classmethod
-    def of(cls, array: AnyArray, path: str, offset: int = 0) -> "ArrayPlace":
+    def of(cls, array: AnyArray, path: str, offset: int) -> "ArrayPlace":
         """Return the position of an array that begins at the given byte of a file."""
         order: Literal["C", "F"] = "C" if array.flags.c_contiguous else "F"
         return cls(path, offset, array.dtype, array.shape, order, array.flags.writeable)
@@ -84,7 +84,7 @@ def _mapped(path: str) -> mmap.mmap:
 
 
 def write_atomically(path: str, write: Callable[[IO[bytes]], object]) -> None:
-    """Write a file; a repeated task may find that of an earlier one in use."""
+    """Write a file, which a repeated task replaces while it may be in use."""
     unfinished = f"{path}.{os.getpid()}"
     with open(unfinished, "wb") as stream:
         write(stream)
@@ -94,7 +94,7 @@ def write_atomically(path: str, write: Callable[[IO[bytes]], object]) -> None:
 def release_pages() -> None:
     """Release the pages of all maps from the memory of this process; they are read again when needed.
 
-    What a task wrote to an array is lost, which a task without side effects does not do.
+    Whatever a task wrote to a mapped array is lost; tasks without side effects write nothing.
     """
     if hasattr(mmap, "MADV_DONTNEED"):
         for whole in list(_maps.values()):
@@ -189,7 +189,7 @@ def get_function(path: str) -> Any:
 
 
 class ResultPickler(pickle.Pickler):
-    """Pickles the many small arrays of a result in half the time that numpy's own way takes."""
+    """Pickles the many small arrays of a result in half the time that numpy takes."""
 
     def reducer_override(self, obj: Any) -> Any:
         """Return how to make an array from its bytes; a copy is writable like the original."""

@@ -7,8 +7,8 @@ import scipy.sparse as sp
 from dask.delayed import Delayed
 from dask.sizeof import sizeof
 
-# Dask knows the size of scipy's sparse matrices, but not of its sparse arrays: it takes them to be so small that it
-# sends rows to their labels.
+# Dask knows the size of scipy's sparse matrices, but not of its sparse arrays. It would assume that they are tiny, and
+# move rows to where their labels are.
 sizeof.register(sp.csr_array, lambda rows: sum(sizeof(part) for part in vars(rows).values()))
 
 

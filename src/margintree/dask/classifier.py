@@ -1,7 +1,7 @@
 """DaskMarginTreeClassifier: a margin tree that is trained by the workers of a Dask cluster."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, ClassVar, Self
@@ -69,7 +69,7 @@ class DaskMarginTreeClassifier(MarginTreeClassifier):
     kernel : {"linear", "rbf", "poly"} or callable, default="linear"
         As in ``MarginTreeClassifier``. "precomputed" is not available, because it needs all rows in one place.
     client : distributed.Client or None, default=None
-        None uses the current client. It is not pickled with the estimator.
+        The client of the cluster. None uses the current client. It is not pickled with the estimator.
     directory : str, path-like or None, default=None
         Where the rows are kept in files during a fit. The client and all workers must see it. None uses the directory
         for temporary files, which is enough for workers on one machine.
@@ -146,7 +146,7 @@ class DaskMarginTreeClassifier(MarginTreeClassifier):
         X : Dask array or data frame of shape (n_samples, n_features)
             Blocks may be dense, scipy's CSR, pandas frames, empty, and of unknown length.
         y : Dask array or series of shape (n_samples,)
-            In the same blocks as X, where lengths are unknown.
+            In the same blocks as X if their lengths are unknown.
         sample_weight : Dask array or series of shape (n_samples,), or None
 
         Returns
@@ -218,27 +218,21 @@ class DaskMarginTreeClassifier(MarginTreeClassifier):
     def _cluster(self) -> Iterator[Cluster]:
         """Run the work of a fit on the cluster, and clean up at its end."""
         client = usable_client(self.client)
-        files = ArrayFiles(checked_directory(self.directory))
-        try:
+        with closing(ArrayFiles(checked_directory(self.directory))) as files:
             check_parameters(self, files)
             check_workers(client, files)
-            cluster = Cluster(client, files)
-            token = elsewhere.set(cluster)
-            try:
-                yield cluster
-            finally:
-                elsewhere.reset(token)
-                cluster.close()
-        finally:
-            files.close()
+            with closing(Cluster(client, files)) as cluster:
+                token = elsewhere.set(cluster)
+                try:
+                    yield cluster
+                finally:
+                    elsewhere.reset(token)
 
     def _training_data(self, X: Any, y: Any, sample_weight: Any) -> tuple[TrainingData, Any, npt.NDArray[Any]]:
         blocks = aligned(X, y, sample_weight)
-        n_features = X.shape[1]
         cluster = elsewhere.get()
         assert isinstance(cluster, Cluster)
-        of_sparse = self._input_rules()
-        rules = Rules(self._training_rules(np.empty((0, n_features))), of_sparse)
+        rules = Rules(of_dense=self._training_rules(np.empty((0, X.shape[1]))), of_sparse=self._input_rules())
         data = ordered_rows(cluster, blocks, rules, C=self.C, class_weight=self.class_weight)
         cluster.rows_of_class = np.diff(data.class_start)
         if is_frame(X):

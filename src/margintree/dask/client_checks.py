@@ -41,10 +41,10 @@ def usable_client(client: Client | None) -> Client:
     if not isinstance(client, Client):
         raise TypeError(f"client must be a distributed.Client or None. Got {type(client).__name__}.")
     if client.asynchronous:
-        raise ValueError("client must not be asynchronous, since fit waits for the workers. Make one without it.")
+        raise ValueError("client must not be asynchronous, since fit waits for the workers. Use a synchronous one.")
     if client.status != "running":
         raise ValueError(
-            f"The Dask client is {client.status!r}, so no work can be given to it. Make a new one, or leave client= "
+            f"The Dask client is {client.status!r}, so it cannot run tasks. Make a new one, or leave client= "
             "out to use the current one."
         )
     return client

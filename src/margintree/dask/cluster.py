@@ -24,9 +24,9 @@ from margintree.dask.worker_tasks import run_block, run_nodes
 from margintree.structures.grow import NodeDone, NodeTask
 from margintree.worker_threads import SECONDS_BETWEEN_LOOKS, give_up_if_abandoned
 
-# Blocks of tasks per thread of the cluster: with more, less waits for the last one; with fewer, less is sent.
+# Blocks of tasks per thread of the cluster. With more, threads wait less for the last one; with fewer, less is sent.
 BLOCKS_PER_THREAD = 8
-# One task divides a whole subtree if that has at most one of so many parts of the rows per thread.
+# A subtree is a single task if the number of its rows, times this and the number of threads, is at most that of all.
 SUBTREES_PER_THREAD = 8
 # Time for which the scheduler may be unreachable; Dask reconnects after short interruptions.
 SECONDS_WITHOUT_SCHEDULER = 5.0
@@ -79,7 +79,7 @@ class Cluster:
             return []
         path = self.files.put_function(work)
         n_blocks = min(len(tasks), BLOCKS_PER_THREAD * self.n_threads)
-        # The first tasks tend to be the largest: each block has some of them.
+        # The first tasks tend to be the largest, so each block gets some of them.
         parts = [tasks[first::n_blocks] for first in range(n_blocks)]
         batch, results = Batch(self, name), [None] * len(tasks)
         for number, part in enumerate(parts):
@@ -89,7 +89,7 @@ class Cluster:
         return results
 
     def compute(self, function: Callable[..., Any], calls: list[tuple[Any, ...]], name: str) -> list[Any]:
-        """Return what a function returns for each of some tuples of arguments, some of which are yet to be computed."""
+        """Call a function with each tuple of arguments, which may be lazy, and return the results."""
         batch = Batch(self, name)
         batch.submit_lazy(function, calls)
         return batch.results(len(calls))
@@ -148,8 +148,10 @@ class Batch:
         key = f"{self._key}-{self._n_submitted}"
         if cluster.client.status not in ("running", "connecting"):
             raise cluster.lost()
-        call = (call_pickled, str(cluster.files.path / key), function, sent)
-        self._watch(tag, cluster.client.submit(*call, key=key, priority=priority, pure=True))
+        path = str(cluster.files.path / key)
+        self._watch(
+            tag, cluster.client.submit(call_pickled, path, function, sent, key=key, priority=priority, pure=True)
+        )
 
     def submit_lazy(self, function: Callable[..., Any], calls: list[tuple[Any, ...]]) -> None:
         """Submit a task for each tuple of arguments; lazy arguments are computed on the workers."""
@@ -168,11 +170,8 @@ class Batch:
 
     def results(self, n_tasks: int) -> list[Any]:
         """Return the results of all tasks, whose tags are their numbers."""
-        found: list[Any] = [None] * n_tasks
-        for _ in range(n_tasks):
-            number, result = self.next_done()
-            found[number] = result
-        return found
+        found = dict(self.next_done() for _ in range(n_tasks))
+        return [found[number] for number in range(n_tasks)]
 
     def next_done(self) -> tuple[Any, Any]:
         """Wait for any task; return its tag and its result, or raise its error."""

@@ -23,7 +23,7 @@ from margintree.model_file.files import load_model, save_model
 
 # Number of models that a process caches.
 KEPT_MODELS = 2
-# How a pickle begins; a model file begins with the length of its header, which leaves 56 when divided by 64.
+# First byte of a pickle. A model file begins with the length of its header, which is 56 modulo 64.
 PICKLE = b"\x80"
 
 
@@ -41,9 +41,8 @@ def content_of(model: MarginTreeClassifier) -> bytes:
 @lru_cache(KEPT_MODELS)
 def opened(content: bytes) -> MarginTreeClassifier:
     """Return the model; the arrays of a model file are mapped."""
-    model: MarginTreeClassifier
     if content.startswith(PICKLE):
-        model = cloudpickle.loads(content)
+        model: MarginTreeClassifier = cloudpickle.loads(content)
         return model
     try:
         directory = get_worker().local_directory
@@ -57,17 +56,23 @@ def opened(content: bytes) -> MarginTreeClassifier:
     return model
 
 
+def results_of(model: MarginTreeClassifier, method: str, k: int = 0) -> list[tuple[tuple[int, ...], Any]]:
+    """Return the shape per row and the dtype of each array that a method returns."""
+    labels, numbers = model.classes_.dtype, np.dtype(np.float64)
+    if method == "predict":
+        return [((), labels)]
+    if method == "predict_proba":
+        return [((len(model.classes_),), numbers)]
+    return [((k,), labels), ((k,), numbers)]
+
+
 def predict_block(content: bytes, method: str, rows: Any, options: dict[str, Any]) -> Any:
     """Call a method of the model for a block of rows, which may have none; runs on a worker."""
     model = opened(content)
     if rows.shape[0]:
         return getattr(model, method)(rows, **options)
-    n_classes = len(model.classes_)
-    if method == "predict":
-        return model.classes_[:0]
-    if method == "predict_proba":
-        return np.empty((0, n_classes))
-    return np.empty((0, options["k"]), model.classes_.dtype), np.empty((0, options["k"]))
+    empty = [np.empty((0, *shape), dtype) for shape, dtype in results_of(model, method, **options)]
+    return empty if len(empty) > 1 else empty[0]
 
 
 def lazily(model: MarginTreeClassifier, method: str, X: Any, **options: Any) -> list[da.Array]:
@@ -78,16 +83,11 @@ def lazily(model: MarginTreeClassifier, method: str, X: Any, **options: Any) -> 
     task = delayed(content, name=f"margintree-model-{hashlib.sha256(content).hexdigest()}", traverse=False)
     call = delayed(predict_block, pure=True)
     found = [call(task, method, block, options) for block in blocks]
-    n_classes, of_classes = len(model.classes_), model.classes_.dtype
-
-    def joined(parts: list[Any], width: int | None, dtype: Any) -> da.Array:
-        shapes = [(length,) if width is None else (length, width) for length in lengths]
-        return da.concatenate(
-            [da.from_delayed(part, shape, dtype) for part, shape in zip(parts, shapes, strict=True)],
-            allow_unknown_chunksizes=True,
-        )
-
-    if method == "predict_top_k":
-        widths_and_types = ((options["k"], of_classes), (options["k"], np.dtype(np.float64)))
-        return [joined([one[i] for one in found], *facts) for i, facts in enumerate(widths_and_types)]
-    return [joined(found, None, of_classes) if method == "predict" else joined(found, n_classes, np.dtype(np.float64))]
+    kinds, arrays = results_of(model, method, **options), []
+    for i, (shape, dtype) in enumerate(kinds):
+        parts = [one[i] for one in found] if len(kinds) > 1 else found
+        blocks_of_result = [
+            da.from_delayed(part, (length, *shape), dtype) for part, length in zip(parts, lengths, strict=True)
+        ]
+        arrays.append(da.concatenate(blocks_of_result, allow_unknown_chunksizes=True))
+    return arrays

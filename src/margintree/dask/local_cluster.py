@@ -1,4 +1,4 @@
-"""Processes on this machine that only its own programs can reach, and that serve no pages.
+"""Workers on this machine that can be reached only from it, and that serve no web pages.
 
 Nodes of Dask open an HTTP server even if there is no dashboard (``dashboard_address=None``): the scheduler on port 8787
 or, with a warning, on another one.

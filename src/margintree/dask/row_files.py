@@ -93,7 +93,7 @@ def ordered_rows(
     _check_alike(facts)
     full = [fact for fact in facts if fact.n_rows]
     classes = np.unique(np.concatenate([fact.labels for fact in full]))
-    # Each twice: scikit-learn warns of labels most of which occur once.
+    # Each label twice, because scikit-learn warns if most of them occur only once.
     check_classification_targets(np.repeat(classes, 2))
     codes = np.concatenate([np.searchsorted(classes, fact.labels)[fact.codes] for fact in full])
     weight = np.concatenate([np.ones(fact.n_rows) if fact.weight is None else fact.weight for fact in full])
@@ -149,7 +149,7 @@ def _in_order(cluster: Cluster, facts: list[BlockFacts], order: Index) -> Any:
 
 
 def _parts(row_bytes: npt.NDArray[Any], n_threads: int) -> list[int]:
-    """Return the boundaries of parts that take about the same memory, at least some for each thread."""
+    """Return the boundaries of parts that take about the same memory, at least two per thread."""
     until = np.cumsum(row_bytes, dtype=np.int64)
     n_parts = min(len(until), max(2 * n_threads, -(-int(until[-1]) // PART_BYTES)))
     inner = np.searchsorted(until, until[-1] * np.arange(1, n_parts) / n_parts)
@@ -195,8 +195,6 @@ def write_part(
 
 def _write_at(target: ArrayPlace, number: int, values: npt.NDArray[Any]) -> None:
     """Write values to a file, starting at the given position."""
-    content = memoryview(values.astype(target.dtype, order="C", copy=False).tobytes())
-    with open(target.path, "r+b", buffering=0) as stream:
+    with open(target.path, "r+b") as stream:
         stream.seek(number * target.dtype.itemsize)
-        while content:
-            content = content[stream.write(content) :]
+        stream.write(np.ascontiguousarray(values, target.dtype).data)

@@ -12,8 +12,8 @@ from threadpoolctl import ThreadpoolController
 from margintree.dask.array_files import get_function, release_pages
 from margintree.structures.grow import NodeDone, NodeTask
 
-# Part of a worker's memory from which on pages of mapped files are given back after each task. Dask counts them as
-# memory of the worker; it stops giving it tasks at 0.8 and ends it at 0.95.
+# A worker that uses more than this part of its memory releases the pages of mapped files after each task. Dask counts
+# them as its memory; it gives it no more tasks at 0.8, and ends it at 0.95.
 PART_OF_MEMORY = 0.5
 # Options of glibc's ``mallopt``: free memory at the end of the heap, and the largest block that comes from the heap.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3

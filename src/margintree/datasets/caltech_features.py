@@ -1,12 +1,13 @@
-"""Bags of visual words from images, as section 4.1 of the paper makes them for Caltech-101.
+"""Bags of visual words, computed from images as in section 4.1 of the paper for Caltech-101.
 
-Each image is scaled so that its longest side has 300 pixels, SIFT descriptors (Lowe, 2004) are taken of patches of
-16 pixels on a grid with step 8, k-means clusters the descriptors of all images into 1000 words, and an image becomes
-the counts of its words. OpenCV computes the descriptors; it is an extra, ``pip install 'margintree[caltech]'``.
+Each image is scaled so that its longest side has 300 pixels, SIFT descriptors (Lowe, 2004) are computed for patches of
+16 pixels on a grid with step 8, k-means clusters the descriptors of all images into 1000 words, and an image is
+represented by the counts of its words. OpenCV, which computes the descriptors, is an extra:
+``pip install 'margintree[caltech]'``.
 """
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -103,9 +104,8 @@ class DenseSiftWords(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def descriptors(self, file: str | os.PathLike[str]) -> Descriptors:
         """Return the SIFT descriptors of an image file, one row per patch, from left to right and top to bottom."""
-        return dense_sift(
-            _resized(_read(Path(file)), self.longest_side), step=self.step, patch_size=self.patch_size, name=str(file)
-        )
+        image = _read(Path(file), self.longest_side)
+        return dense_sift(image, step=self.step, patch_size=self.patch_size, name=str(file))
 
 
 def dense_sift(image: Image, *, step: int = 8, patch_size: int = 16, name: str = "The image") -> Descriptors:
@@ -179,29 +179,24 @@ def store_features(
             f"{data_set.n_classes}. Pass the directory of the whole, unchanged set."
         )
     counts = DenseSiftWords(data_set.n_features, random_state=random_state).fit(files).transform(files)
-    cache = Path(get_data_home(None if data_home is None else os.fspath(data_home))) / "margintree"
+    cache = Path(get_data_home(data_home)) / "margintree"
     data_files.store_class_names(form, names, cache)
     path = data_files.paths(form, cache)[0]
     data_files.store_part(data_set, form, form.n_train, counts, target, path, str(directory))
     return path
 
 
-def _read(file: Path) -> Image:
-    """Return an image in greyscale."""
+def _read(file: Path, longest_side: int) -> Image:
+    """Return an image in greyscale, scaled so that its longest side has the given number of pixels."""
     cv2 = _opencv()
     # Decoded from memory, because OpenCV cannot open every name on every system.
     content = np.fromfile(file, dtype=np.uint8)
     image = cv2.imdecode(content, cv2.IMREAD_GRAYSCALE) if content.size else None
     if image is None:
         raise ValueError(f"{file} is not an image that OpenCV can read.")
-    return np.asarray(image, dtype=np.uint8)
-
-
-def _resized(image: Image, longest_side: int) -> Image:
-    cv2 = _opencv()
     height, width = image.shape
     factor = longest_side / max(height, width)
-    size: Sequence[int] = (max(1, round(width * factor)), max(1, round(height * factor)))
+    size = max(1, round(width * factor)), max(1, round(height * factor))
     return np.asarray(cv2.resize(image, size, interpolation=cv2.INTER_AREA if factor < 1 else cv2.INTER_LINEAR))
 
 

@@ -135,12 +135,12 @@ def check_sums(files: list[Path], sums_file: Path) -> None:
 
 def _sum_of(line: str, sums_file: Path) -> tuple[str, str]:
     """Return file name and digest of a line, as written by sha256sum or BSD's sha256; directories are ignored."""
-    match = re.fullmatch(r"\\?([0-9a-fA-F]{64}) [ *](.+)", line) or re.fullmatch(
-        r"SHA256 \((?P<name>.+)\) = (?P<digest>[0-9a-fA-F]{64})", line
-    )
-    if match is None:
+    if match := re.fullmatch(r"\\?([0-9a-fA-F]{64}) [ *](.+)", line):
+        digest, name = match.groups()
+    elif match := re.fullmatch(r"SHA256 \((.+)\) = ([0-9a-fA-F]{64})", line):
+        name, digest = match.groups()
+    else:
         raise DataError(f"{sums_file} has a line without a file name and its SHA-256: {line[:100]!r}. Correct it.")
-    name, digest = (match["name"], match["digest"]) if match.groupdict() else (match[2], match[1])
     return Path(name).name, digest.lower()
 
 

@@ -17,38 +17,24 @@ from urllib.request import urlopen
 
 from margintree.storage import replacing
 
-TIMEOUT = 60.0  # seconds without any byte
-# Answers that may be others the next time: timeout, too many requests, and errors of the server.
-_PASSING = {408, 429, 500, 502, 503, 504}
+TIMEOUT = 60.0  # seconds without receiving a byte
+# Responses that are worth a retry: timeout, too many requests, and server errors.
+_TEMPORARY = {408, 429, 500, 502, 503, 504}
 
 
 class DownloadError(OSError):
     """A file that could not be downloaded."""
 
 
-class TruncatedError(OSError):
-    """A file that ended before its announced length."""
-
-
 # Not every OSError: a full disk will be full the next time, too.
-_NETWORK = (URLError, TimeoutError, ConnectionError, SSLError, HTTPException, TruncatedError)
+_NETWORK = (URLError, TimeoutError, ConnectionError, SSLError, HTTPException)
 
 
 def download(url: str, path: Path, *, check: Callable[[Path], object], n_retries: int = 3, delay: float = 1.0) -> None:
-    """Store the file at an address as a bz2 file.
+    """Store the file at an address as a bz2 file; it is compressed unless the address ends in .bz2.
 
-    Parameters
-    ----------
-    url : str
-        Address of the file. It is compressed unless it ends in .bz2.
-    path : Path
-        Where to store it; nothing changes there unless the file is complete and passes the check.
-    check : callable
-        Called with a path to the complete file; raises an error if the content is wrong.
-    n_retries : int, default=3
-        Number of retries after a temporary failure.
-    delay : float, default=1.0
-        Seconds between retries.
+    ``check`` gets a path to the complete file, and raises an error if its content is wrong; then nothing is stored.
+    Temporary failures are retried after ``delay`` seconds.
     """
     with replacing(path) as unfinished:
         for n_left in range(n_retries, -1, -1):
@@ -56,7 +42,7 @@ def download(url: str, path: Path, *, check: Callable[[Path], object], n_retries
                 _receive(url, unfinished)
                 break
             except _NETWORK as error:
-                if n_left == 0 or (isinstance(error, HTTPError) and error.code not in _PASSING):
+                if n_left == 0 or (isinstance(error, HTTPError) and error.code not in _TEMPORARY):
                     raise failure(url, error) from error
                 warnings.warn(f"Retry downloading from url: {url} ({_reason(error)})", stacklevel=2)
                 time.sleep(delay)
@@ -78,11 +64,10 @@ def _receive(url: str, path: Path) -> None:
         shutil.copyfileobj(answer, stream)
         n_bytes, announced = stream.tell(), answer.headers.get("Content-Length")
     if announced is not None and n_bytes != int(announced):
-        raise TruncatedError(f"{n_bytes} of {announced} bytes were received")
+        raise URLError(f"{n_bytes} of {announced} bytes were received")
 
 
 def _reason(error: Exception) -> str:
-    reason = getattr(error, "reason", None)
-    return (
-        f"HTTP {error.code} {reason}" if isinstance(error, HTTPError) else str(reason or error or type(error).__name__)
-    )
+    if isinstance(error, HTTPError):
+        return f"HTTP {error.code} {error.reason}"
+    return str(getattr(error, "reason", None) or error or type(error).__name__)

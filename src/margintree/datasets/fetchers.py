@@ -11,7 +11,7 @@ from sklearn.datasets import get_data_home
 from sklearn.utils import Bunch
 
 from margintree.datasets import data_files
-from margintree.datasets.registry import DATA_SETS, DataSet, Form
+from margintree.datasets.registry import DATA_SETS, DataSet, Form, named
 from margintree.datasets.sources import Options, obtain
 
 Subset = Literal["all", "train", "test"]
@@ -71,9 +71,7 @@ def fetch(name: str, subset: Subset = "all", **options: Any) -> Any:
     ValueError: Unknown data set 'vowels'; known are svmguide4, vowel, segment, satimage, usps, news20, sector, \
 caltech101, letter, pendigits, wordnet_hypernyms, udhr_char3.
     """
-    if name not in DATA_SETS:
-        raise ValueError(f"Unknown data set {name!r}; known are {', '.join(DATA_SETS)}.")
-    return fetcher(DATA_SETS[name])(subset, **options)
+    return fetcher(named(name))(subset, **options)
 
 
 def fetcher(data_set: DataSet, site: str = Options.site) -> Callable[..., Any]:
@@ -93,7 +91,7 @@ def fetcher(data_set: DataSet, site: str = Options.site) -> Callable[..., Any]:
             raise ValueError(f"subset must be 'all', 'train' or 'test'; got {subset!r}.")
         if n_retries < 1 or delay <= 0:
             raise ValueError(f"n_retries must be 1 or more and delay positive; got {n_retries!r} and {delay!r}.")
-        options = Options(None if data_home is None else os.fspath(data_home), n_retries, delay, site)
+        options = Options(data_home, n_retries, delay, site)
         form, directory, source = _located(data_set, options, download_if_missing)
         bunch = _bunch(data_set, form, data_files.read(data_set, form, directory), source, subset)
         if as_frame:
@@ -101,12 +99,10 @@ def fetcher(data_set: DataSet, site: str = Options.site) -> Callable[..., Any]:
         return (bunch.data, bunch.target) if return_X_y else bunch
 
     fetch_one.__name__ = fetch_one.__qualname__ = f"fetch_{data_set.name}"
-    example = (
-        f"from margintree.datasets import fetch_{data_set.name}\n>>> X, y = fetch_{data_set.name}(return_X_y=True)"
-    )
     fetch_one.__doc__ = (
         f"Return the data set {data_set.title}.\n\n{data_set.description}\n\n{_PARAMETERS}\n"
-        f"Examples\n--------\n>>> {example}  # doctest: +SKIP\n"
+        f"Examples\n--------\n>>> from margintree.datasets import fetch_{data_set.name}\n"
+        f">>> X, y = fetch_{data_set.name}(return_X_y=True)  # doctest: +SKIP\n"
     )
     return fetch_one
 
@@ -194,18 +190,17 @@ def _as_frames(bunch: Bunch) -> None:
 
 def _description(data_set: DataSet, form: Form, n_features: int) -> str:
     sizes = f"{form.n_train} training and {form.n_test} test rows" if form.n_test else f"{form.n_train} rows, no split"
-    lines = [
-        data_set.title,
-        "=" * len(data_set.title),
-        data_set.description,
-        f"{form.stem}: {sizes}, {n_features} features, {data_set.n_classes} classes.",
-    ]
+    title, n_classes = data_set.title, data_set.n_classes
+    lines = [title, "=" * len(title), data_set.description]
+    lines.append(f"{form.stem}: {sizes}, {n_features} features, {n_classes} classes.")
     if data_set.in_paper:
         lines.append(
             f"Table 1 of Yang & Tsang: {data_set.n_train_paper} training and {data_set.n_test_paper} test rows, "
-            f"{data_set.n_features} features, {data_set.n_classes} classes."
+            f"{data_set.n_features} features, {n_classes} classes."
         )
-    return "\n".join([*lines, *([form.note] if form.note else [])])
+    if form.note:
+        lines.append(form.note)
+    return "\n".join(lines)
 
 
 fetch_svmguide4 = fetcher(DATA_SETS["svmguide4"])

@@ -3,7 +3,7 @@
 - svmguide4: every feature to [-1, 1] by the minimum and maximum of the training rows;
 - word counts: tf-idf with logarithmic term frequency, rows of unit length;
 - counts of visual words: square roots, rows of unit length;
-- the others are used as their source scales them.
+- the others are used as provided by their source.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, Normalizer
 from sklearn.utils import Bunch
 
-from margintree.datasets.registry import DATA_SETS
+from margintree.datasets.registry import named
 
 
 def usual_preparation(name: str) -> Any:
@@ -37,9 +37,7 @@ def usual_preparation(name: str) -> Any:
     >>> usual_preparation("svmguide4")
     MinMaxScaler(feature_range=(-1, 1))
     """
-    if name not in DATA_SETS:
-        raise ValueError(f"Unknown data set {name!r}; known are {', '.join(DATA_SETS)}.")
-    kind = DATA_SETS[name].preparation
+    kind = named(name).preparation
     if kind == "minmax":
         return MinMaxScaler((-1, 1))
     if kind == "tfidf":

@@ -141,12 +141,10 @@ _OWN_WORDS = (
     "A substitute for the authors' unpublished features: the paper's images and recipe (dense SIFT, step 8, patch 16, "
     "1000 codewords) with another codebook."
 )
-_VOWELS = ("hid", "hId", "hEd", "hAd", "hYd", "had", "hOd", "hod", "hUd", "hud", "hed")
 _SOILS = (
     *("red soil", "cotton crop", "grey soil", "damp grey soil"),
     *("soil with vegetation stubble", "very damp grey soil"),
 )
-_SURFACES = ("brickface", "sky", "foliage", "cement", "window", "path", "grass")
 _DIGITS = tuple("0123456789")
 
 _SETS = [
@@ -168,7 +166,7 @@ _SETS = [
         description="Vowels of British English as spoken by fifteen people; the test part has other speakers.",
         labels=tuple(range(11)),
         forms=(Form("vowel", 528, 462, 10, LibsvmSite("vowel.scale", "vowel.scale.t")),),
-        class_names=_VOWELS,
+        class_names=("hid", "hId", "hEd", "hAd", "hYd", "had", "hOd", "hod", "hUd", "hud", "hed"),
     ),
     DataSet(
         "segment",
@@ -178,7 +176,7 @@ _SETS = [
         description="Regions of 3 x 3 pixels of outdoor photographs, by what they show; the source has no split.",
         labels=tuple(range(1, 8)),
         forms=(Form("segment", 2310, 0, 19, LibsvmSite("segment.scale")),),
-        class_names=_SURFACES,
+        class_names=("brickface", "sky", "foliage", "cement", "window", "path", "grass"),
     ),
     DataSet(
         "satimage",
@@ -286,3 +284,10 @@ _SETS = [
 ]
 
 DATA_SETS: Mapping[str, DataSet] = MappingProxyType({data_set.name: data_set for data_set in _SETS})
+
+
+def named(name: str) -> DataSet:
+    """Return a data set, or raise an error that lists the names of all."""
+    if name not in DATA_SETS:
+        raise ValueError(f"Unknown data set {name!r}; known are {', '.join(DATA_SETS)}.")
+    return DATA_SETS[name]

@@ -1,8 +1,9 @@
-"""Where the forms of a data set are downloaded, one function per kind of source.
+"""Downloads of data sets, with one function per kind of source.
 
-Each leaves the files of the form in the cache, in the layout of a data directory, and returns the address.
+Each stores the files of a form in the cache, in the layout of a data directory, and returns the address.
 """
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,7 +24,7 @@ NEWSGROUPS_PAGE = "http://qwone.com/~jason/20Newsgroups/"
 class Options:
     """How to download: the address of the LIBSVM files or of a mirror, and what to do on failure."""
 
-    data_home: str | None = None
+    data_home: str | os.PathLike[str] | None = None
     n_retries: int = 3
     delay: float = 1.0
     site: str = LIBSVM_SITE
@@ -43,7 +44,7 @@ def obtain(data_set: DataSet, form: Form, cache: Path, options: Options) -> str:
 
 def _from_libsvm_site(data_set: DataSet, form: Form, source: LibsvmSite, cache: Path, options: Options) -> str:
     for path, name in zip(data_files.paths(form, cache), [source.train, source.test], strict=False):
-        # The other part may have come before an interruption.
+        # One part may have been stored before an interruption.
         if not path.is_file():
             url = f"{options.site}{name}"
             n_rows = form.n_test if name == source.test else form.n_train

@@ -1,4 +1,4 @@
-"""Arrays and metadata in one safetensors file, read with every check that the format allows.
+"""Arrays and metadata in one safetensors file, checked as far as the format allows.
 
 A file is the length N of the header (8 bytes, little-endian), N bytes of JSON, and the concatenated arrays without
 gaps. The header has dtype, shape and offsets of each array; its ``__metadata__`` has the version of the model format,
@@ -38,7 +38,7 @@ LARGEST_HEADER, MOST_CONTAINERS = 2**23, 2**18
 # The data start at a multiple of this, the size of a cache line.
 ALIGNMENT = 64
 MOST_DIMENSIONS = 2
-# Every one is looked at, so this is of all arrays of a file together.
+# Of all arrays together, because each value is checked. A model has one per node or class.
 MOST_TRUTH_VALUES = 2**25
 # Key of the header's checksum in the metadata.
 SEAL = "sha256"
@@ -72,8 +72,7 @@ def write(stream: IO[bytes], arrays: Mapping[str, AnyArray], metadata: Mapping[s
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     stream.write(len(text).to_bytes(8, "little") + text)
     for _, array in ordered:
-        # A view of bytes, because an array without elements has no memory to cast.
-        stream.write(array.reshape(-1).view(np.uint8).data if array.size else b"")
+        stream.write(array.data)
 
 
 def seal_of(header: Mapping[str, Any]) -> str:
@@ -85,16 +84,11 @@ def seal_of(header: Mapping[str, Any]) -> str:
 
 def digest_of(array: AnyArray) -> str:
     """Return the SHA-256 of an array's bytes."""
-    return sha256(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data if array.size else b"").hexdigest()
+    return sha256(np.ascontiguousarray(array).reshape(-1).data).hexdigest()
 
 
 def read(path: Path, *, is_mapped: bool) -> Contents:
     """Return the content of a file; arrays are read-only views of the mapped file, or of a copy in memory."""
-    return parse(buffer_of(path, is_mapped=is_mapped))
-
-
-def buffer_of(path: Path, *, is_mapped: bool) -> Buffer:
-    """Return the bytes of a file."""
     # Opening a pipe would wait for somebody to write to it.
     if not stat.S_ISREG(os.stat(path).st_mode) and not path.is_dir():
         raise ModelFileError("it is not a regular file")
@@ -102,14 +96,15 @@ def buffer_of(path: Path, *, is_mapped: bool) -> Buffer:
         if os.fstat(stream.fileno()).st_size < 8:
             raise ModelFileError(NO_MODEL)
         mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        # Also checked before the file is read into memory.
+        contents = parse(mapped)
         if is_mapped:
-            return mapped
-        # Checked before the file is read into memory.
-        parse(mapped)
+            return contents
         try:
-            return stream.read()
+            content = stream.read()
         except MemoryError as error:
             raise ModelFileError(f"its {len(mapped)} bytes do not fit into memory; map it with mmap=True") from error
+    return parse(content)
 
 
 def parse(buffer: Buffer) -> Contents:
@@ -126,34 +121,23 @@ def parse(buffer: Buffer) -> Contents:
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise ModelFileError("its header has no metadata")
     places = {name: _place(name, entry, len(buffer)) for name, entry in header.items() if name != "__metadata__"}
-    _check_room_for_truth_values(places)
+    n_values = sum(math.prod(shape) for dtype, shape, _ in places.values() if dtype == np.bool_)
+    if n_values > MOST_TRUTH_VALUES:
+        raise ModelFileError(f"it has {n_values} Boolean values, more than any model")
     arrays, end = {}, 0
     for name, (dtype, shape, begin) in sorted(places.items(), key=lambda item: item[1][2]):
         n_bytes = math.prod(shape) * dtype.itemsize
         if begin != end or begin % dtype.itemsize or 8 + length + begin + n_bytes > len(buffer):
             raise ModelFileError(
-                f"array {name!r:.80} does not lie where the one before it ends, or ends behind the file"
+                f"array {name!r:.80} does not begin where the one before it ends, or extends beyond the file"
             )
         end = begin + n_bytes
         arrays[name] = as_array(buffer, 8 + length + begin, dtype, shape)
-        if dtype == np.bool_:
-            _check_truth_values(name, arrays[name])
+        if dtype == np.bool_ and (arrays[name].view(np.uint8) > 1).any():
+            raise ModelFileError(f"array {name!r:.80} has Boolean values other than 0 and 1")
     if (8 + length) % 8 or 8 + length + end != len(buffer):
         raise ModelFileError(f"it has {len(buffer)} bytes where its header announces {8 + length + end}")
     return Contents(header, metadata, arrays)
-
-
-def _check_room_for_truth_values(places: Mapping[str, tuple[np.dtype[Any], tuple[int, ...], int]]) -> None:
-    """Check that there are no more Boolean values than in a model, which has them for each node or class."""
-    n_values = sum(math.prod(shape) for dtype, shape, _ in places.values() if dtype == np.bool_)
-    if n_values > MOST_TRUTH_VALUES:
-        raise ModelFileError(f"it has {n_values} Boolean values, more than any model")
-
-
-def _check_truth_values(name: str, array: AnyArray) -> None:
-    """Check that all bytes are 0 or 1."""
-    if (array.view(np.uint8) > 1).any():
-        raise ModelFileError(f"array {name!r:.80} has Boolean values other than 0 and 1")
 
 
 def _place(name: str, entry: Any, n_bytes: int) -> tuple[np.dtype[Any], tuple[int, ...], int]:
@@ -179,11 +163,6 @@ def _are_counts(values: Any, highest: int) -> bool:
 
 def as_array(buffer: Buffer, offset: int, dtype: np.dtype[Any], shape: tuple[int, ...]) -> AnyArray:
     """Return a read-only view of some bytes."""
-    if 0 in shape:
-        # There may be no byte left at its offset.
-        empty = np.empty(shape, dtype)
-        empty.flags.writeable = False
-        return empty
     return np.ndarray(shape, dtype, buffer=buffer, offset=offset)
 
 

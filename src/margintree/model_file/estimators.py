@@ -23,7 +23,7 @@ from margintree.model_file.labels import put_labels, take_labels
 from margintree.model_file.machine_sets import put_machines, take_machines
 from margintree.model_file.node_records import put_candidates, put_records, take_candidates, take_records
 from margintree.model_file.sections import Input, Output
-from margintree.model_file.streams import LearningState, put_state, take_state
+from margintree.model_file.streams import put_state, take_state
 from margintree.model_file.tree_models import (
     put_ranker,
     put_tree_model,
@@ -36,14 +36,14 @@ from margintree.model_file.tree_models import (
 from margintree.prediction.probability_tree import ProbabilityTree
 
 Attributes = dict[str, Any]
-# Sparse rows have 32-bit columns. A precomputed kernel has a feature per training row, and a matrix of their squared
-# number.
+# Sparse rows have 32-bit columns. A precomputed kernel has one feature per training row, and its matrix has the square
+# of their number of values.
 MOST_FEATURES, MOST_TRAINING_ROWS = 2**31 - 1, 2**20
 
 
 @dataclass(frozen=True)
 class Codec:
-    """How the attributes of one estimator that it does not share with all others are stored and restored."""
+    """How the attributes that not all estimators share are stored and restored."""
 
     estimator: type[Any]
     put: Callable[[Output, Any], None]
@@ -84,10 +84,19 @@ def _put_tree(out: Output, estimator: Any) -> None:
     put_tree_model(out.section("model"), estimator._model)
 
 
-def _take_tree(source: Input, estimator: Any, n_deciding: int = 0) -> Attributes:
+def _take_tree(source: Input, estimator: Any) -> Attributes:
     trees = take_trees(source.section("trees"), len(estimator.classes_))
-    model = take_tree_model(source.section("model"), trees, estimator.n_features_in_, estimator.kernel, n_deciding)
+    if len(trees) != 1:
+        raise ModelFileError(f"it has {len(trees)} trees instead of one")
+    model = take_tree_model(source.section("model"), trees, estimator.n_features_in_, estimator.kernel)
     return {"tree_": trees[0], "_model": model}
+
+
+def _take_tree_of_machines(source: Input, estimator: Any) -> Attributes:
+    found = _take_tree(source, estimator)
+    if isinstance(found["_model"], ProbabilityTree):
+        raise ModelFileError("its nodes have regressors where machines are expected")
+    return found
 
 
 def _put_margin_tree(out: Output, estimator: Any) -> None:
@@ -105,15 +114,21 @@ def _take_margin_tree(source: Input, estimator: Any) -> Attributes:
         raise ModelFileError(f"walk={estimator.walk!r} ranks classes, but the file has no ranking")
     if is_ranked:
         decider, n_deciding = take_decider(source.section("ranker"), n_classes, n_features, estimator.kernel)
-    found = _take_tree(source, estimator, n_deciding)
-    model = found["_model"]
+    trees = take_trees(source.section("trees"), n_classes)
+    model = take_tree_model(source.section("model"), trees, n_features, estimator.kernel, n_deciding)
     if isinstance(model, ProbabilityTree) or n_classes < 2:
         raise ModelFileError("a margin tree has machines at its nodes, and at least one node")
     ranker = take_ranker(source.section("ranker"), model, decider) if is_ranked else None
     records = take_records(source.section("records"), n_classes - 1, n_classes)
     candidates = take_candidates(source.section("candidates")) if source.has("candidates.decide") else []
-    ranked = {"_ranker": ranker, "candidates_": candidates}
-    return {**found, "trees_": list(model.trees), "node_records_": records, **ranked}
+    return {
+        "tree_": trees[0],
+        "trees_": list(trees),
+        "node_records_": records,
+        "candidates_": candidates,
+        "_model": model,
+        "_ranker": ranker,
+    }
 
 
 def _put_filter_tree(out: Output, estimator: Any) -> None:
@@ -123,7 +138,7 @@ def _put_filter_tree(out: Output, estimator: Any) -> None:
 
 
 def _take_filter_tree(source: Input, estimator: Any) -> Attributes:
-    found = _only_machines(_take_tree(source, estimator))
+    found = _take_tree_of_machines(source, estimator)
     rows = source.indices("node_rows", 2**62, None)
     start = source.starts("n_node_rows", len(estimator.classes_) - 1, len(rows)).tolist()
     return {**found, "node_rows_": [rows[i:j] for i, j in itertools.pairwise(start)]}
@@ -137,38 +152,25 @@ def _put_label_tree(out: Output, estimator: Any) -> None:
 def _take_label_tree(source: Input, estimator: Any) -> Attributes:
     n_classes = len(estimator.classes_)
     confusion = source.array("confusion", np.float64, n_classes, n_classes)
-    return {**_only_machines(_take_tree(source, estimator)), "confusion_": confusion}
-
-
-def _only_machines(found: Attributes) -> Attributes:
-    if isinstance(found["_model"], ProbabilityTree):
-        raise ModelFileError("its nodes have regressors where machines are expected")
-    return _one_tree(found)
-
-
-def _one_tree(found: Attributes) -> Attributes:
-    if not isinstance(found["_model"], ProbabilityTree) and len(found["_model"].trees) != 1:
-        raise ModelFileError(f"it has {len(found['_model'].trees)} trees instead of one")
-    return found
+    return {**_take_tree_of_machines(source, estimator), "confusion_": confusion}
 
 
 def _put_probability_tree(out: Output, estimator: Any) -> None:
     _put_tree(out, estimator)
     if estimator._stream_tree is not None:
         class_of_label = np.searchsorted(estimator.classes_, estimator._labels)
-        state = LearningState(estimator._stream_tree, estimator._regressors, class_of_label)
-        put_state(out.section("stream"), state)
+        put_state(out.section("stream"), estimator._stream_tree, estimator._regressors, class_of_label)
 
 
 def _take_probability_tree(source: Input, estimator: Any) -> Attributes:
-    found = _one_tree(_take_tree(source, estimator))
+    found = _take_tree(source, estimator)
     if isinstance(found["_model"], ProbabilityTree) != (estimator.node == "online"):
         raise ModelFileError(f"node={estimator.node!r} is not what its machines were trained with")
     if estimator.node != "online":
         return {**found, "_stream_tree": None}
-    state = take_state(source.section("stream"), found["tree_"], estimator.n_features_in_)
-    labels = estimator.classes_[state.class_of_label]
-    return {**found, "_stream_tree": state.stream_tree, "_regressors": state.regressors, "_labels": labels}
+    tree, regressors, class_of_label = take_state(source.section("stream"), found["tree_"], estimator.n_features_in_)
+    labels = estimator.classes_[class_of_label]
+    return {**found, "_stream_tree": tree, "_regressors": regressors, "_labels": labels}
 
 
 def _put_machines(out: Output, estimator: Any) -> None:

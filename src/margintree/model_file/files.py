@@ -4,6 +4,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -208,11 +209,6 @@ def _format_of(contents: Contents) -> int:
     return int(text)
 
 
-def read_format_1(contents: Contents, verify: bool) -> Any:
-    """Return the estimator of a file of format 1, whose margin trees had scorers where they now have deciders."""
-    return read_format_2(contents, verify, from_format_1)
-
-
 def read_format_2(contents: Contents, verify: bool, update: Callable[..., None] | None = None) -> Any:
     """Return the estimator of a file of format 2; ``update`` converts the content of an older file."""
     _check_seal(contents)
@@ -243,4 +239,7 @@ def read_format_2(contents: Contents, verify: bool, update: Callable[..., None] 
     return estimator
 
 
-READERS: dict[int, Callable[[Contents, bool], Any]] = {1: read_format_1, 2: read_format_2}
+READERS: dict[int, Callable[[Contents, bool], Any]] = {
+    1: partial(read_format_2, update=from_format_1),
+    2: read_format_2,
+}

@@ -48,7 +48,12 @@ def take_labels(source: Input, n_labels: int | None = None) -> AnyArray:
             raise ModelFileError(f"it has {len(values)} labels; expected {n_labels}")
         return values
     if kind == "str":
-        return _take_objects(source, n_labels)
+        text = source.array("utf8", np.uint8, None).tobytes()
+        start = source.starts("lengths", n_labels, len(text)).tolist()
+        labels = np.empty(len(start) - 1, dtype=object)
+        # UnicodeDecodeError is a ValueError, which the caller turns into its own.
+        labels[:] = [text[i:j].decode("utf-8", "surrogatepass") for i, j in itertools.pairwise(start)]
+        return labels
     fixed = FIXED_WIDTH.fullmatch(kind) if isinstance(kind, str) else None
     if fixed is None:
         raise ModelFileError(f"labels of type {kind!r:.40} are unknown")
@@ -56,12 +61,3 @@ def take_labels(source: Input, n_labels: int | None = None) -> AnyArray:
     if points.size and points.max() > LARGEST_CODE_POINT:
         raise ModelFileError("its labels have invalid characters")
     return np.ascontiguousarray(points).view(f"<U{int(fixed[1])}").reshape(-1)
-
-
-def _take_objects(source: Input, n_labels: int | None) -> AnyArray:
-    text = source.array("utf8", np.uint8, None).tobytes()
-    start = source.starts("lengths", n_labels, len(text))
-    result = np.empty(len(start) - 1, dtype=object)
-    # UnicodeDecodeError is a ValueError, which the caller turns into its own.
-    result[:] = [text[i:j].decode("utf-8", "surrogatepass") for i, j in itertools.pairwise(start.tolist())]
-    return result

@@ -2,8 +2,15 @@
 
 import numpy as np
 
-from margintree.model_file.errors import ModelFileError
-from margintree.model_file.matrices import COLUMNS, put_function, put_matrix, take_function, take_matrix, take_vectors
+from margintree.model_file.matrices import (
+    COLUMNS,
+    put_function,
+    put_matrix,
+    take_function,
+    take_kind,
+    take_matrix,
+    take_vectors,
+)
 from margintree.model_file.sections import Input, Output
 from margintree.prediction.machine_set import KernelMachines, LinearMachines, MachineSet
 
@@ -26,10 +33,7 @@ def put_machines(out: Output, machines: MachineSet) -> None:
 
 def take_machines(source: Input, n_machines: int, n_features: int, kernel: str) -> MachineSet:
     """Return as many machines as expected."""
-    kind = source.choice("kind", ["linear", "kernel"])
-    if (kind == "kernel") == (kernel == "linear"):
-        raise ModelFileError(f"its machines are of kind {kind!r}, which does not match kernel={kernel!r}")
-    if kind == "linear":
+    if take_kind(source, ["linear", "kernel"], kernel) == "linear":
         # Their number is compared with the size of an array in the file before memory is allocated for them.
         intercepts = source.finite("intercepts", n_machines)
         return LinearMachines(take_matrix(source.section("weights"), n_features, n_machines, COLUMNS), intercepts)

@@ -12,7 +12,7 @@ from margintree.model_file.errors import ModelFileError
 from margintree.model_file.sections import Input, Output
 from margintree.solvers.kernel_function import KernelFunction
 
-# How rows, or the machines that stand side by side as columns, may lie.
+# Layouts of rows, and of machines, which are columns.
 ROWS = ("dense", "csr_array", "csr_matrix")
 COLUMNS = ("dense", "dense_columns", "csc_array")
 SPARSE = {"csr_array": sp.csr_array, "csr_matrix": sp.csr_matrix, "csc_array": sp.csc_array}
@@ -66,6 +66,14 @@ def take_vectors(source: Input, function: KernelFunction, n_vectors: int, n_feat
     if not np.isfinite(values).all():
         raise ModelFileError(f"its {function.kernel} kernel has no finite value for some of its support vectors")
     return vectors
+
+
+def take_kind(source: Input, kinds: Collection[str], kernel: str) -> str:
+    """Return the kind of the machines, which is "kernel" for all kernels but the linear one."""
+    kind = source.choice("kind", kinds)
+    if (kind == "kernel") == (kernel == "linear"):
+        raise ModelFileError(f"its machines are of kind {kind!r}, which does not match kernel={kernel!r}")
+    return kind
 
 
 def put_function(out: Output, function: KernelFunction) -> None:

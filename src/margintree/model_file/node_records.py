@@ -1,6 +1,7 @@
 """Records of the nodes, without the time that they took, and of the candidates of a cross-validation."""
 
 import itertools
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -15,7 +16,7 @@ from margintree.training.defaults import LOSSES
 DTYPE_OF = {float: np.float64, int: np.int64, bool: np.bool_}
 # Times differ between runs, but the same model must give the same file.
 NOT_STORED = "seconds"
-RECORD_FIELDS = {
+RECORD_COLUMNS = {
     field.name: DTYPE_OF[field.type]
     for field in fields(NodeRecord)
     if field.type in DTYPE_OF and field.name != NOT_STORED
@@ -27,7 +28,7 @@ CANDIDATE_COLUMNS = {field.name: DTYPE_OF[field.type] for field in fields(Candid
 
 def put_records(out: Output, records: list[NodeRecord]) -> None:
     """Store records column by column."""
-    for name, dtype in RECORD_FIELDS.items():
+    for name, dtype in RECORD_COLUMNS.items():
         out.array(name, np.array([getattr(record, name) for record in records], dtype=dtype))
     for name in SIDES:
         sides = [getattr(record, name) for record in records]
@@ -38,14 +39,13 @@ def put_records(out: Output, records: list[NodeRecord]) -> None:
 def take_records(source: Input, n_records: int, n_classes: int) -> list[NodeRecord]:
     """Return the records; their times are not stored."""
     columns: dict[str, list[Any]] = {NOT_STORED: [float("nan")] * n_records}
-    for name, dtype in RECORD_FIELDS.items():
+    for name, dtype in RECORD_COLUMNS.items():
         columns[name] = source.array(name, dtype, n_records).tolist()
     for name in SIDES:
         members = source.indices(name, n_classes, None).tolist()
         start = source.starts(f"n_{name}", n_records, len(members)).tolist()
         columns[name] = [tuple(members[i:j]) for i, j in itertools.pairwise(start)]
-    names = [field.name for field in fields(NodeRecord)]
-    return [NodeRecord(*values) for values in zip(*(columns[name] for name in names), strict=True)]
+    return [NodeRecord(**values) for values in _by_record(columns)]
 
 
 def put_candidates(out: Output, records: list[CandidateRecord]) -> None:
@@ -70,6 +70,8 @@ def take_candidates(source: Input) -> list[CandidateRecord]:
     for name, dtype in CANDIDATE_COLUMNS.items():
         if name not in columns:
             columns[name] = source.array(name, dtype, n_records).tolist()
-    return [
-        CandidateRecord(**dict(zip(columns, values, strict=True))) for values in zip(*columns.values(), strict=True)
-    ]
+    return [CandidateRecord(**values) for values in _by_record(columns)]
+
+
+def _by_record(columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
+    return (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))

@@ -27,8 +27,8 @@ SPLIT_CLASSES = {
     )
 }
 ARRAY_TYPES = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-# Strings in an array all take the room of the longest. All arrays of a file together may take so many characters, or
-# so many times their own number.
+# Every string in an array is stored as wide as the longest. All arrays of a file together may take SMALL_TEXT
+# characters, or LARGEST_PADDING times the characters of their strings.
 SMALL_TEXT, LARGEST_PADDING = 2**20, 4
 
 
@@ -115,18 +115,18 @@ def decode(value: Any, room: TextRoom | None = None) -> Any:
         return [decode(item, room) for item in value]
     if not isinstance(value, dict):
         return value
-    match value:
-        case {"float": "nan" | "inf" | "-inf" as text, **rest} if not rest:
+    match sorted(value.items()):
+        case [("float", "nan" | "inf" | "-inf" as text)]:
             return float(text)
-        case {"tuple": list(items), **rest} if not rest:
+        case [("tuple", list(items))]:
             return tuple(decode(item, room) for item in items)
-        case {"mapping": list(pairs), **rest} if not rest:
+        case [("mapping", list(pairs))]:
             return _mapping(pairs, room)
-        case {"array": list(items), "dtype": str(dtype), **rest} if not rest:
+        case [("array", list(items)), ("dtype", str(dtype))]:
             return _array(items, dtype, room)
-        case {"class_tree": list(leaf_class), **rest} if not rest:
+        case [("class_tree", list(leaf_class))]:
             return _class_tree(leaf_class)
-        case {"split": str(name), "arguments": dict(arguments), **rest} if not rest and name in SPLIT_CLASSES:
+        case [("arguments", dict(arguments)), ("split", str(name))] if name in SPLIT_CLASSES:
             return SPLIT_CLASSES[name](**{key: decode(item, room) for key, item in arguments.items()})
     raise ModelFileError(f"its parameters hold something unknown: {sorted(value)!r:.80}")
 

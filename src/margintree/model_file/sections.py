@@ -6,6 +6,7 @@ structure a common prefix, as in ``model.table.cells``.
 
 import math
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,64 +22,58 @@ LARGEST_WHOLE = 2**53
 FINITE_PART = 2**20
 
 
+@dataclass(frozen=True, eq=False)
 class Output:
     """Named arrays and facts to be written to a file."""
 
-    def __init__(self) -> None:
-        self.arrays: dict[str, AnyArray] = {}
-        self.facts: dict[str, Any] = {}
-        self._prefix = ""
+    arrays: dict[str, AnyArray] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+    prefix: str = ""
 
     def section(self, name: str) -> "Output":
         """Return an output that adds to this one, under names that begin with ``name``."""
-        part = Output()
-        part.arrays, part.facts, part._prefix = self.arrays, self.facts, f"{self._prefix}{name}."
-        return part
+        return Output(self.arrays, self.facts, f"{self.prefix}{name}.")
 
     def array(self, name: str, array: AnyArray) -> None:
         """Store an array of numbers."""
-        little = array.dtype.newbyteorder("<")
-        self.arrays[self._prefix + name] = np.ascontiguousarray(array, dtype=little)
+        self.arrays[self.prefix + name] = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
 
     def fact(self, name: str, value: Any) -> None:
         """Store something that JSON can hold."""
-        self.facts[self._prefix + name] = value
+        self.facts[self.prefix + name] = value
 
 
+@dataclass(frozen=True, eq=False)
 class Input:
     """Named arrays and facts from a file, each checked when it is taken."""
 
-    def __init__(self, arrays: dict[str, AnyArray], facts: dict[str, Any]) -> None:
-        self._arrays = arrays
-        self._facts = facts
-        self._prefix = ""
+    arrays: dict[str, AnyArray]
+    facts: dict[str, Any]
+    prefix: str = ""
 
     def section(self, name: str) -> "Input":
         """Return an input for names that begin with ``name``."""
-        part = Input(self._arrays, self._facts)
-        part._prefix = f"{self._prefix}{name}."
-        return part
+        return Input(self.arrays, self.facts, f"{self.prefix}{name}.")
 
     def has(self, name: str) -> bool:
         """Return whether there is an array or a fact of this name."""
-        return self._prefix + name in self._arrays or self._prefix + name in self._facts
+        return self.prefix + name in self.arrays or self.prefix + name in self.facts
 
     def array(self, name: str, dtype: npt.DTypeLike, *shape: int | None) -> AnyArray:
         """Take an array of this dtype and shape; None leaves the length open."""
-        full, array = self._prefix + name, self.any_array(name)
+        full, array = self.prefix + name, self.any_array(name)
         if array.dtype != np.dtype(dtype):
             raise ModelFileError(f"array {full!r} has dtype {array.dtype}, expected {np.dtype(dtype)}")
-        wrong = len(shape) != array.ndim or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True))
-        if wrong:
+        if len(shape) != array.ndim or any(n not in (None, m) for n, m in zip(shape, array.shape, strict=True)):
             raise ModelFileError(f"array {full!r} has shape {array.shape}, expected {shape}")
         return array
 
     def any_array(self, name: str) -> AnyArray:
         """Take any array."""
-        full = self._prefix + name
-        if full not in self._arrays:
+        full = self.prefix + name
+        if full not in self.arrays:
             raise ModelFileError(f"array {full!r} is missing")
-        return self._arrays.pop(full)
+        return self.arrays.pop(full)
 
     def finite(self, name: str, *shape: int | None) -> npt.NDArray[np.float64]:
         """Take an array of finite float64 numbers."""
@@ -87,11 +82,11 @@ class Input:
 
     def check_finite(self, name: str) -> None:
         """Raise an error for an array with values that are not finite, without copying it."""
-        flat = self._arrays.get(self._prefix + name, np.empty(0)).reshape(-1)
+        flat = self.arrays.get(self.prefix + name, np.empty(0)).reshape(-1)
         # In parts: support vectors may be most of a file, and nothing of their size is made.
         for first in range(0, len(flat), FINITE_PART):
             if not np.isfinite(flat[first : first + FINITE_PART]).all():
-                raise ModelFileError(f"array {self._prefix + name!r} has values that are not finite")
+                raise ModelFileError(f"array {self.prefix + name!r} has values that are not finite")
 
     def indices(self, name: str, stop: int, *shape: int | None) -> npt.NDArray[np.int64]:
         """Take an array of int64 numbers in 0 .. stop - 1."""
@@ -102,13 +97,13 @@ class Input:
     def check_range(self, name: str, array: AnyArray, stop: int) -> None:
         """Raise an error for an array with numbers outside of 0 .. stop - 1."""
         if array.size and not (array.min() >= 0 and array.max() < stop):
-            raise ModelFileError(f"array {self._prefix + name!r} has numbers outside of 0..{stop - 1}")
+            raise ModelFileError(f"array {self.prefix + name!r} has numbers outside of 0..{stop - 1}")
 
     def permutation(self, name: str, length: int) -> npt.NDArray[np.int64]:
         """Take an array that has each of 0 .. length - 1 once."""
         array = self.indices(name, length, length)
         if np.bincount(array, minlength=length).max(initial=1) > 1:
-            raise ModelFileError(f"array {self._prefix + name!r} has a repeated number")
+            raise ModelFileError(f"array {self.prefix + name!r} has a repeated number")
         return array
 
     def starts(self, name: str, n_parts: int | None, total: int) -> npt.NDArray[np.int64]:
@@ -116,37 +111,37 @@ class Input:
         lengths = self.array(name, np.int64, n_parts)
         # Each is limited first, because an overflowing sum may have the expected value.
         if lengths.size and not (lengths.min() >= 0 and lengths.max() <= total):
-            raise ModelFileError(f"array {self._prefix + name!r} has lengths outside of 0..{total}")
+            raise ModelFileError(f"array {self.prefix + name!r} has lengths outside of 0..{total}")
         if int(lengths.sum()) != total:
-            raise ModelFileError(f"array {self._prefix + name!r} has lengths that do not add up to {total}")
+            raise ModelFileError(f"array {self.prefix + name!r} has lengths that do not add up to {total}")
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lengths)])
 
     def fact(self, name: str) -> Any:
         """Take any fact."""
-        full = self._prefix + name
-        if full not in self._facts:
+        full = self.prefix + name
+        if full not in self.facts:
             raise ModelFileError(f"{full!r} is missing")
-        return self._facts.pop(full)
+        return self.facts.pop(full)
 
     def choice(self, name: str, options: Collection[str]) -> str:
         """Take one of several names."""
         value = self.fact(name)
         if not isinstance(value, str) or value not in options:
-            raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected one of {sorted(options)}")
+            raise ModelFileError(f"{self.prefix + name!r} is {value!r:.40}, expected one of {sorted(options)}")
         return value
 
     def boolean(self, name: str) -> bool:
         """Take a Boolean."""
         value = self.fact(name)
         if not isinstance(value, bool):
-            raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected true or false")
+            raise ModelFileError(f"{self.prefix + name!r} is {value!r:.40}, expected true or false")
         return value
 
     def integer(self, name: str, low: int, high: int) -> int:
         """Take an integer in ``low .. high``."""
         value = self.fact(name)
         if type(value) is not int or not low <= value <= high:
-            raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected a number from {low} to {high}")
+            raise ModelFileError(f"{self.prefix + name!r} is {value!r:.40}, expected a number from {low} to {high}")
         return value
 
     def number(self, name: str, low: float = -math.inf, *, stays_whole: bool = False) -> float:
@@ -154,11 +149,11 @@ class Input:
         value = self.fact(name)
         # Integers beyond the range of floats cannot be tested for being finite.
         if type(value) not in (int, float) or not abs(value) <= LARGEST_NUMBER or value < low:
-            raise ModelFileError(f"{self._prefix + name!r} is {value!r:.40}, expected a finite number from {low}")
+            raise ModelFileError(f"{self.prefix + name!r} is {value!r:.40}, expected a finite number from {low}")
         return value if stays_whole and abs(value) < LARGEST_WHOLE else float(value)
 
     def finish(self) -> None:
         """Raise an error for unknown entries."""
-        left = sorted([*self._arrays, *self._facts])
+        left = sorted([*self.arrays, *self.facts])
         if left:
             raise ModelFileError(f"it holds more than the model: {', '.join(left[:5])!r:.200}")

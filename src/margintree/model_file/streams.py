@@ -1,11 +1,9 @@
-"""The state of a conditional probability tree that continued learning needs.
+"""What a conditional probability tree needs to continue learning.
 
 The nodes of a growing tree are numbered in the order of creation. The class tree has their structure, so only their
 numbers are stored. The regressors are stored as columns, weights and squared gradients of each node; their hash tables
 are rebuilt when learning continues.
 """
-
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,23 +14,16 @@ from margintree.model_file.sections import Input, Output
 from margintree.solvers.online import OnlineRegressors, StoredRegressors
 from margintree.structures.stream_tree import StreamTree
 
-
-@dataclass(frozen=True, eq=False)
-class LearningState:
-    """A growing tree, its regressors, and the class of each label in the order of arrival."""
-
-    stream_tree: StreamTree
-    regressors: OnlineRegressors
-    class_of_label: npt.NDArray[np.int64]
+Index = npt.NDArray[np.int64]
 
 
-def put_state(out: Output, state: LearningState) -> None:
-    """Store the state."""
-    _, number = state.stream_tree.class_tree(state.class_of_label)
-    regressors, stored = state.regressors, state.regressors.stored(len(number))
+def put_state(out: Output, tree: StreamTree, regressors: OnlineRegressors, class_of_label: Index) -> None:
+    """Store a growing tree, its regressors, and the class of each label in the order of arrival."""
+    _, number = tree.class_tree(class_of_label)
+    stored = regressors.stored(len(number))
     out.array("number", number)
-    out.array("class_of_label", state.class_of_label)
-    out.fact("alpha", float(state.stream_tree.alpha))
+    out.array("class_of_label", class_of_label)
+    out.fact("alpha", float(tree.alpha))
     out.fact("learning_rate", float(regressors.learning_rate))
     out.fact("fit_intercept", bool(regressors.fit_intercept))
     # Earlier readers require it; True meant another layout of the weights.
@@ -42,8 +33,8 @@ def put_state(out: Output, state: LearningState) -> None:
     out.array("n_columns", np.diff(stored.start))
 
 
-def take_state(source: Input, tree: ClassTree, n_features: int) -> LearningState:
-    """Return the state, for a tree that has been checked."""
+def take_state(source: Input, tree: ClassTree, n_features: int) -> tuple[StreamTree, OnlineRegressors, Index]:
+    """Return what ``put_state`` stored, for a class tree that has been checked."""
     number = source.permutation("number", tree.n_nodes)
     if number[0] != 0:
         raise ModelFileError("the root of its growing tree is not the node that came first")
@@ -67,4 +58,4 @@ def take_state(source: Input, tree: ClassTree, n_features: int) -> LearningState
     )
     source.boolean("is_dense")
     regressors = OnlineRegressors.from_stored(stored, learning_rate=rate, fit_intercept=source.boolean("fit_intercept"))
-    return LearningState(StreamTree.from_class_tree(tree, number, class_of_label, alpha), regressors, class_of_label)
+    return StreamTree.from_class_tree(tree, number, class_of_label, alpha), regressors, class_of_label

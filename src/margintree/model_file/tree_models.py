@@ -1,7 +1,7 @@
 """Trees with machines at their nodes, and the ranking of their classes.
 
-Compiled loops index these arrays without checks. Whatever can be computed, such as where the cells of a machine begin,
-is not in the file; the rest is checked here, once, before it is used.
+Compiled loops index these arrays without checks. Values that can be computed, such as where the cells of a machine
+begin, are not in the file; the others are checked here once, before they are used.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from margintree.class_tree import ClassTree
 from margintree.model_file.errors import ModelFileError
-from margintree.model_file.matrices import put_function, put_matrix, take_function, take_vectors
+from margintree.model_file.matrices import put_function, put_matrix, take_function, take_kind, take_vectors
 from margintree.model_file.sections import Input, Output
 from margintree.prediction.decider import KINDS, Decider
 from margintree.prediction.kernel_tree import KernelTree
@@ -55,27 +55,20 @@ def put_tree_model(out: Output, model: TreeModel) -> None:
     else:
         out.fact("kind", "kernel")
         put_function(out.section("function"), model.function)
-        put_support(out, model)
+        out.array("n_support", np.diff(model.start))
+        for name in ("support", "coefficients", "constants"):
+            out.array(name, getattr(model, name))
+        if model.vectors is not None:
+            out.fact("n_vectors", int(model.vectors.shape[0]))
+            put_matrix(out.section("vectors"), model.vectors)
     if model.sigmoids is not None:
         out.array("slope", model.sigmoids.slope)
         out.array("shift", model.sigmoids.shift)
 
 
-def put_support(out: Output, model: KernelTree) -> None:
-    """Store support vectors and coefficients."""
-    out.array("n_support", np.diff(model.start))
-    for name in ("support", "coefficients", "constants"):
-        out.array(name, getattr(model, name))
-    if model.vectors is not None:
-        out.fact("n_vectors", int(model.vectors.shape[0]))
-        put_matrix(out.section("vectors"), model.vectors)
-
-
 def take_tree_model(source: Input, trees: Trees, n_features: int, kernel: str, n_deciding: int = 0) -> TreeModel:
-    """Return the machines of the nodes of these trees and, with a kernel, so many deciding ones."""
-    kind = source.choice("kind", ["linear", "kernel", "probabilities"])
-    if (kind == "kernel") == (kernel == "linear"):
-        raise ModelFileError(f"its machines are of kind {kind!r}, which does not match kernel={kernel!r}")
+    """Return the machines of the nodes of these trees; with a kernel, ``n_deciding`` deciding machines follow them."""
+    kind = take_kind(source, ["linear", "kernel", "probabilities"], kernel)
     n_nodes = sum(tree.n_nodes for tree in trees)
     if kind == "probabilities":
         return take_probability_tree(source, trees, n_features)
