@@ -7,18 +7,19 @@ import numpy as np
 from margintree import DecisionDAGClassifier, MarginTreeClassifier
 from margintree.compiled.compile import compiled
 from margintree.compiled.pointers import pointers
-from margintree.compiled.ranking import ranked, workspace
+from margintree.compiled.ranking import Decider, Forest, candidates, rank, workspace
 
 
 @compiled
 def _vectors_of_beam(rows, n_rows, forest, decider, width, gap, n_classes, size, counts):
-    rows_, forest_, decider_ = pointers(rows), pointers(forest), pointers(decider)
+    rows_, forest_, decider_ = pointers(rows), Forest(*pointers(forest)), Decider(*pointers(decider))
     for i in range(n_rows):
         work = workspace(rows_, i, i + 1, forest_, width, n_classes, size)
         classes, scores = np.empty(size, dtype=np.int64), np.empty(size)
-        ranked(rows_, i, forest_, decider_, width, gap, size, 1, classes, scores, (classes, scores), work)
+        n_found, _ = candidates(rows_, i, forest_, width, gap, size, classes, scores, work)
+        rank(rows_, i, decider_, classes, scores, n_found, work.hits)
         # The workspace of a kernel table holds the values that were needed.
-        counts[i] = np.sum(~np.isnan(work[6]))
+        counts[i] = np.sum(~np.isnan(work.hits))
 
 
 def of_tree(model: MarginTreeClassifier, X: np.ndarray) -> float:

@@ -1,6 +1,7 @@
 """The rooms of the house: who may import whom, what an import costs, and the style of every file."""
 
 import ast
+import importlib.util
 import re
 import subprocess
 import sys
@@ -68,6 +69,19 @@ def test_import_and_help_do_not_load_numba_or_scikit_learn():
 def test_importing_the_estimator_does_not_load_numba():
     code = "import sys; from margintree import MarginTreeClassifier; print('numba' in sys.modules)"
     assert run("-c", code).stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("directory", ["benchmarks", "examples"])
+def test_scripts_import_what_exists(directory):
+    missing = []
+    for path in (ROOT / directory).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "margintree":
+                module = importlib.import_module(node.module)
+                for name in (alias.name for alias in node.names if not hasattr(module, alias.name)):
+                    if importlib.util.find_spec(f"{node.module}.{name}") is None:
+                        missing.append(f"{path.name}: {node.module}.{name}")
+    assert missing == []
 
 
 def test_no_source_file_is_longer_than_one_sitting():
