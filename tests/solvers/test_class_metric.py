@@ -100,7 +100,7 @@ def test_features_that_are_always_zero_have_no_part_in_the_metric_of_few_rows():
 
 
 def test_wide_rows_take_seconds_not_minutes():
-    # A decomposition of 2,500 x 2,500 numbers for each round of validation takes ten times as long.
+    # Decompositions of 2,500 x 2,500 numbers, one for each round of validation, would take far longer.
     random = np.random.default_rng(5)
     X, y = gaussian(random, n_classes=6, n_rows=10, n_features=2500)
     MarginTreeClassifier().fit(X[:, :200], y)
