@@ -24,7 +24,8 @@ from numba.extending import overload
 from margintree.worker_threads import give_up_if_abandoned
 
 # Sums may be reassociated, so that dot products use vector registers; infinities and NaN keep
-# their meaning, because compiled code may meet either.
+# their meaning, because compiled code may meet either. A loop that adds up numbers has no stores: one that does both
+# uses vector registers or not, and so has other last bits, depending on where its arrays lie in memory.
 FAST_SUMS = {"reassoc", "contract", "nsz", "arcp"}
 
 OPTIONS: dict[str, Any] = {"nogil": True, "fastmath": FAST_SUMS, "error_model": "numpy", "no_cfunc_wrapper": True}

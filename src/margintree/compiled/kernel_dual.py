@@ -78,6 +78,8 @@ def weigh(alpha, signed, ridge, cost, inverse_curvature, gains):
         linear += a - 0.5 * ridge[j] * a * a
         loss = slack if slack > 0.0 else 0.0
         hinge += loss * loss * cost[j]
+    for j in range(alpha.shape[0]):
+        a, slack = alpha[j], 1.0 - signed[j]
         gradient = ridge[j] * a - slack
         moving = gradient if (a > 0.0) | (gradient < 0.0) else 0.0
         gains[j] = moving * moving * inverse_curvature[j]

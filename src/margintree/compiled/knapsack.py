@@ -42,6 +42,7 @@ def by_enumeration(costs, sizes, beta):
     value, weight = 0.0, 0.0
     for k in range(n_classes):
         labelling[k], best[k] = -1.0, -1.0
+    for k in range(n_classes):
         value -= costs[k]
         weight -= sizes[k]
     for code in range(1 << n_classes):

@@ -103,6 +103,7 @@ def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter, s
             total = 0.0
             for k in range(n):
                 target[k] = np.exp(scores[k] - highest)
+            for k in range(n):
                 total += target[k]
             loss += cost[i] * (highest + np.log(total) - scores[0])
             largest, rest = 0.0, 0.0
@@ -110,6 +111,7 @@ def solve(Z, order, listed, offsets, cost, weights, intercepts, tol, max_iter, s
                 target[k] /= total
                 if abs(target[k] - p[k]) < LEAST_CHANGE:
                     target[k] = p[k]
+            for k in range(1, n):
                 largest = max(largest, abs(target[k] - p[k]))
                 rest += target[k]
             target[0] = 1.0 - rest

@@ -89,12 +89,10 @@ def large_enough(weights, prune):
     for j in range(weights.shape[0]):
         largest = max(largest, abs(weights[j]))
     squares = np.empty(weights.shape[0])
-    total = 0.0
     for j in range(weights.shape[0]):
         # Relative to the largest, so that no square over- or underflows.
         squares[j] = (weights[j] / largest) ** 2 if largest > 0.0 else 0.0
-        total += squares[j]
-    return np.flatnonzero(~_smallest_within(squares, prune * prune * total))
+    return np.flatnonzero(~_smallest_within(squares, prune * prune * squares.sum()))
 
 
 @compiled
