@@ -1,46 +1,29 @@
 """Results do not depend on where arrays lie in memory: neighbours must not keep a sum out of vector registers."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
-from margintree.compiled import kernel_dual, softmax_dual
+from margintree.compiled import softmax_dual
 from margintree.worker_threads import stop_flag
 
-N_ROWS, N_TRIALS = 14, 200
-
-
-def placed(arrays, gap):
-    """Copy arrays of floats into one piece of memory, with so many numbers between them."""
-    room = np.zeros(sum(array.size + gap for array in arrays))
-    result, first = [], 0
-    for array in arrays:
-        result.append(room[first : first + array.size])
-        result[-1][:] = array
-        first += array.size + gap
-    return result
-
-
-@pytest.mark.parametrize("gap", range(6))
-def test_values_of_a_kernel_machine(gap):
-    random = np.random.default_rng(0)
-    for _ in range(N_TRIALS):
-        alpha = random.random(N_ROWS) * (random.random(N_ROWS) < 0.5)
-        arrays = [alpha, random.normal(size=N_ROWS), *random.random((3, N_ROWS)), np.empty(N_ROWS)]
-        # The gains are what is stored, here just behind each of the other arrays in turn.
-        arrays = [arrays[i] for i in random.permutation(5)] + arrays[5:]
-        near, far = placed(arrays, gap), placed(arrays, 100)
-        assert kernel_dual.weigh(*near) == kernel_dual.weigh(*far)
-        np.testing.assert_array_equal(near[-1], far[-1])
+N_TRIALS = 400
 
 
 def in_changing_places(function, random):
-    """Call a function while the heap changes, and return the different results."""
-    kept, found = [], set()
-    for _ in range(2 * N_TRIALS):
-        kept.append(np.empty(random.integers(1, 24)))
-        if random.random() < 0.5:
-            kept.pop(random.integers(len(kept)))
+    """Call a function while free memory comes in changing pieces, and return the different results."""
+    library, taken, found = ctypes.CDLL(None), [], set()
+    library.malloc.restype, library.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    for _ in range(N_TRIALS):
+        taken += [library.malloc(int(size)) for size in random.integers(40, 300, size=20)]
+        random.shuffle(taken)
+        for place in taken[100:]:
+            library.free(place)
+        del taken[100:]
         found.add(function())
+    for place in taken:
+        library.free(place)
     return found
 
 
@@ -60,3 +43,14 @@ def test_logistic_regression():
         return found.tobytes()
 
     assert len(in_changing_places(intercepts, random)) == 1
+
+
+@pytest.mark.parametrize("rows_per_class", [2, 6])
+def test_a_kernel_machine(rows_per_class, compact_problem):
+    rows = compact_problem(n_classes=2, rows_per_class=rows_per_class).kernel_rows()
+
+    def solution():
+        found = rows.solve(np.array([1.0, -1.0]), tol=1e-4, max_iter=1000)
+        return np.concatenate([found.alpha, found.decision, [found.objective, found.dual_objective]]).tobytes()
+
+    assert len(in_changing_places(solution, np.random.default_rng(0))) == 1

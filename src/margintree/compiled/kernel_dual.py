@@ -27,6 +27,8 @@ from margintree.compiled.compile import compiled
 GREED = 0.5
 # Both sides of a tile of a matrix that is mirrored lie in the processor's cache.
 TILE = 32
+# More numbers than all vector registers of a pass hold.
+FAR_ENOUGH = 64
 
 
 @compiled
@@ -78,8 +80,6 @@ def weigh(alpha, signed, ridge, cost, inverse_curvature, gains):
         linear += a - 0.5 * ridge[j] * a * a
         loss = slack if slack > 0.0 else 0.0
         hinge += loss * loss * cost[j]
-    for j in range(alpha.shape[0]):
-        a, slack = alpha[j], 1.0 - signed[j]
         gradient = ridge[j] * a - slack
         moving = gradient if (a > 0.0) | (gradient < 0.0) else 0.0
         gains[j] = moving * moving * inverse_curvature[j]
@@ -101,7 +101,10 @@ def sweeps(rows, coupling, ridge, curvature, alpha, signed, tol, cutoff, max_upd
     """
     gram, slot, column, recent, classes, class_start = rows
     n = alpha.shape[0]
-    cost, inverse_curvature, gains = np.empty(n), np.empty(n), np.empty(n)
+    cost, inverse_curvature = np.empty(n), np.empty(n)
+    # ``weigh`` stores and sums in one loop, which is faster than two. It always uses vector registers if no array
+    # begins shortly before the one that is stored.
+    gains = np.empty(FAR_ENOUGH + n)[FAR_ENOUGH:]
     for j in range(n):
         cost[j], inverse_curvature[j] = 1.0 / ridge[j], 1.0 / curvature[j]
     updates = 0
