@@ -12,7 +12,7 @@ import contextlib
 import contextvars
 import threading
 from collections.abc import Callable, Generator, Iterable
-from concurrent.futures import FIRST_COMPLETED, Executor, Future, wait
+from concurrent.futures import Executor, Future
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
@@ -96,6 +96,7 @@ class Threads(Executor):
         self._context = contextvars.copy_context()
         self._context.run(_current.set, self._work)
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
+        self._done: SimpleQueue[Future[Any]] = SimpleQueue()
         self._threads: list[threading.Thread] = []
 
     def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -118,6 +119,7 @@ class Threads(Executor):
                 # Before anybody hears of it, so that no thread begins another task.
                 self._work.stop(error)
                 future.set_exception(error)
+            self._done.put(future)
             # An idle thread keeps no rows and no results alive.
             del task, future, function
 
@@ -129,16 +131,15 @@ class Threads(Executor):
                 return self._tasks.get(timeout=SECONDS_BETWEEN_LOOKS)
         return None
 
-    def first_done(self, futures: Iterable[Future[Any]]) -> set[Future[Any]]:
-        """Wait until some of the futures are done and return them, or raise the error that ended the work."""
+    def next_done(self) -> Future[Any]:
+        """Wait until a task is done that was not returned before, or raise the error that ended the work."""
         while True:
-            done = wait(futures, SECONDS_BETWEEN_LOOKS, FIRST_COMPLETED).done
-            for future in done:
+            with contextlib.suppress(Empty):
+                future = self._done.get(timeout=SECONDS_BETWEEN_LOOKS)
                 error = future.exception()
                 if error is not None:
                     raise self._work.error or error
-            if done:
-                return done
+                return future
             if self._work.error is not None:
                 raise self._work.error
             if not any(thread.is_alive() for thread in self._threads):
@@ -194,8 +195,8 @@ def in_any_order(
             taken = tasks[-1:] if n_threads == 1 else tasks[:]
             del tasks[-len(taken) :]
             pending.update((threads.submit(work, task), task) for task in taken)
-            for future in threads.first_done(pending):
-                yield pending.pop(future), future.result()
+            future = threads.next_done()
+            yield pending.pop(future), future.result()
 
 
 def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int) -> list[Result]:
@@ -207,20 +208,26 @@ def in_threads(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads:
     >>> in_threads(abs, [-1, 2, -3], n_threads=2)
     [1, 2, 3]
     """
+    tasks = list(tasks)
+    results: list[Any] = [None] * len(tasks)
+    # All threads share it: whoever is free takes the next task. Handed out, each would cost a tenth of a millisecond.
+    numbers = iter(range(len(tasks)))
+
+    def work_on() -> None:
+        for number in numbers:
+            give_up_if_abandoned()
+            results[number] = work(tasks[number])
+
     if n_threads == 1:
-        # In one go: a thread is handed its tasks in a tenth of a millisecond each.
-        return apart(lambda: [_next(work, task) for task in tasks])
-    numbered = list(enumerate(tasks))
-    results: list[Any] = [None] * len(numbered)
-    with contextlib.closing(in_any_order(lambda pair: work(pair[1]), numbered, n_threads)) as done:
-        for (number, _), result in done:
-            results[number] = result
+        apart(work_on)
+        return results
+    with Threads(n_threads) as threads:
+        n_working = min(n_threads, len(tasks))
+        for _ in range(n_working):
+            threads.submit(work_on)
+        for _ in range(n_working):
+            threads.next_done()
     return results
-
-
-def _next(work: Callable[[Task], Result], task: Task) -> Result:
-    give_up_if_abandoned()
-    return work(task)
 
 
 def in_tasks(work: Callable[[Task], Result], tasks: Iterable[Task], n_threads: int, name: str) -> list[Result]:
@@ -242,5 +249,5 @@ def apart(work: Callable[P, Result], *args: P.args, **kwargs: P.kwargs) -> Resul
         return work(*args, **kwargs)
     with Threads(1) as threads:
         future: Future[Result] = threads.submit(work, *args, **kwargs)
-        threads.first_done([future])
+        threads.next_done()
         return future.result()
