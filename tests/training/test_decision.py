@@ -44,6 +44,7 @@ from margintree.training.pair_machines import train_pairs
 from margintree.training.validation import Result, result_of, weights_of
 
 PAIRS, MORE_PAIRS, MOST_PAIRS = defaults.PAIRS
+MOST_PAIRS_OF_KERNELS = defaults.PAIRS_OF_KERNELS[-1]
 REST_WITH_PATH = replace(REST, weighs_path=True)
 ANYTHING = Wanted("auto", None, None, None, 10, 0.1)
 DECIDERS = ["paths", "pairs", "rest"]
@@ -271,6 +272,17 @@ def test_pairs_and_machines_against_the_rest_are_tried_with_the_linear_kernel(mo
     assert candidates(ANYTHING, sparse) == [PAIRS, *flat, REST_WITH_PATH, MORE_PAIRS, MOST_PAIRS]
     monkeypatch.setattr(sets, "MOMENT_WORK", sparse.X.shape[0] * sparse.X.shape[1] ** 2 - 1)
     assert candidates(ANYTHING, sparse) == [PAIRS, flat[-1], REST_WITH_PATH, MORE_PAIRS, MOST_PAIRS]
+
+
+@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
+def test_pairs_of_most_classes_are_not_tried_where_lists_leave_most_out(monkeypatch, make):
+    few, many = training_set_of(200, make=make), training_set_of(201, make=make)
+    assert {MORE_PAIRS, MOST_PAIRS} <= {*candidates(ANYTHING, many)}
+    monkeypatch.setattr(defaults, "WORK_OF_ALL", 0)
+    assert {MORE_PAIRS, MOST_PAIRS} <= {*candidates(ANYTHING, few)}
+    assert [one for one in candidates(ANYTHING, many) if one.decide == "pairs"] == [PAIRS]
+    assert PAIRS in candidates(replace(ANYTHING, decide="pairs"), many)
+    assert MOST_PAIRS_OF_KERNELS in candidates(ANYTHING, training_set_of(201, "rbf"))
 
 
 def test_pairs_among_many_are_tried_with_a_kernel_and_others_only_on_demand():

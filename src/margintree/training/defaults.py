@@ -66,8 +66,9 @@ GAP = 3.0
 PATHS = Candidate("paths", 10, GAP)
 # 5. Pairs decide among three finalists, among eight, or, with many classes, among 16. With a kernel they decide among
 # four, 16 or 50: nodes that learn from samples of many rows nominate less exactly, and most finalists are
-# eliminated by one machine.
-MANY_CLASSES = 16
+# eliminated by one machine. Many finalists need a machine between most classes, so that each row is trained on with all
+# classes; that is tried up to so many times the classes that a row has in one-vs-rest machines.
+MANY_CLASSES, MOST_WORK_OF_PAIRS = 16, 10
 PAIRS = (Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0), Candidate("pairs", 16, 8.0))
 PAIRS_OF_KERNELS = (Candidate("pairs", 4, 4.0), Candidate("pairs", 16, 8.0), Candidate("pairs", 50, 20.0))
 # 6. One class against the rest has liblinear's C, which is twice ours. Machines that learn from lists may start from an
@@ -156,6 +157,8 @@ def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:
         names = DECIDERS_OF_TWO
     few, more, most = PAIRS if is_linear else PAIRS_OF_KERNELS
     many = [more, most] if n_classes > MANY_CLASSES else [more]
+    if is_linear and not learns_from_all(training_set) and n_classes > MOST_WORK_OF_PAIRS * LISTED:
+        many = []
     # What costs most to train comes last, and may not be tried at all.
     found = [one for one in (PATHS, few, *against_the_rest(training_set), *many) if one.decide in names]
     if wanted.n_finalists is not None:
