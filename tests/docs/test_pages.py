@@ -36,6 +36,11 @@ def test_relative_links_lead_to_files_and_headings(page):
     assert broken == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_has_the_marks_of_an_unfinished_merge(page):
+    assert not re.search(r"^(<{7}|={7}|>{7})( |$)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
 def with_code():
     """Return the names of the pages with Python code."""
     names = [str(page.relative_to(ROOT)) for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
