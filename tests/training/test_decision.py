@@ -274,15 +274,19 @@ def test_pairs_and_machines_against_the_rest_are_tried_with_the_linear_kernel(mo
     assert candidates(ANYTHING, sparse) == [PAIRS, flat[-1], REST_WITH_PATH, MORE_PAIRS, MOST_PAIRS]
 
 
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_array])
-def test_pairs_of_most_classes_are_not_tried_where_lists_leave_most_out(monkeypatch, make):
+@pytest.mark.parametrize(("make", "n_values"), [(np.asarray, 3 / 8), (sp.csr_array, 2)], ids=["dense", "csr"])
+def test_pairs_of_most_classes_are_tried_up_to_ten_times_the_work_of_one_against_the_rest(monkeypatch, make, n_values):
     few, many = training_set_of(200, make=make), training_set_of(201, make=make)
+    work = 402 * n_values * 201
+    monkeypatch.setattr(defaults, "WORK_OF_ALL", work / 10)
     assert {MORE_PAIRS, MOST_PAIRS} <= {*candidates(ANYTHING, many)}
+    monkeypatch.setattr(defaults, "WORK_OF_ALL", work / 10 - 1)
+    assert [one for one in candidates(ANYTHING, many) if one.decide == "pairs"] == [PAIRS]
+    assert candidates(replace(ANYTHING, decide="pairs"), many) == [PAIRS]
+    assert MOST_PAIRS_OF_KERNELS in candidates(ANYTHING, training_set_of(201, "rbf"))
+    # Lists have 20 classes.
     monkeypatch.setattr(defaults, "WORK_OF_ALL", 0)
     assert {MORE_PAIRS, MOST_PAIRS} <= {*candidates(ANYTHING, few)}
-    assert [one for one in candidates(ANYTHING, many) if one.decide == "pairs"] == [PAIRS]
-    assert PAIRS in candidates(replace(ANYTHING, decide="pairs"), many)
-    assert MOST_PAIRS_OF_KERNELS in candidates(ANYTHING, training_set_of(201, "rbf"))
 
 
 def test_pairs_among_many_are_tried_with_a_kernel_and_others_only_on_demand():

@@ -67,7 +67,7 @@ PATHS = Candidate("paths", 10, GAP)
 # 5. Pairs decide among three finalists, among eight, or, with many classes, among 16. With a kernel they decide among
 # four, 16 or 50: nodes that learn from samples of many rows nominate less exactly, and most finalists are
 # eliminated by one machine. Many finalists need a machine between most classes, so that each row is trained on with all
-# classes; that is tried up to so many times the classes that a row has in one-vs-rest machines.
+# classes; that is tried up to so many times the work of one-vs-rest machines.
 MANY_CLASSES, MOST_WORK_OF_PAIRS = 16, 10
 PAIRS = (Candidate("pairs", 3, GAP), Candidate("pairs", 8, 5.0), Candidate("pairs", 16, 8.0))
 PAIRS_OF_KERNELS = (Candidate("pairs", 4, 4.0), Candidate("pairs", 16, 8.0), Candidate("pairs", 50, 20.0))
@@ -110,11 +110,21 @@ def number_of_folds(wanted: Wanted, n_rows: int) -> int:
     return wanted.n_folds or (FOLDS if n_rows <= FEW_ROWS else FOLDS_OF_MANY_ROWS)
 
 
+def n_products(training_set: TrainingSet, n_classes: int) -> float:
+    """Return the products of a pass over the rows, each with so many classes; those of dense rows are faster."""
+    X = training_set.X
+    return n_classes * (X.size / DENSE_SPEED if isinstance(X, np.ndarray) else X.nnz)
+
+
 def learns_from_all(training_set: TrainingSet) -> bool:
     """Return whether one-vs-rest machines learn from all rows, not from lists."""
-    X = training_set.X
-    n_values = X.size / DENSE_SPEED if isinstance(X, np.ndarray) else X.nnz
-    return bool(n_values * training_set.n_classes <= WORK_OF_ALL)
+    return n_products(training_set, training_set.n_classes) <= WORK_OF_ALL
+
+
+def trains_most_pairs(training_set: TrainingSet) -> bool:
+    """Return whether machines between most pairs of classes take little enough more work than one-vs-rest machines."""
+    of_rest = max(WORK_OF_ALL, n_products(training_set, LISTED))
+    return n_products(training_set, training_set.n_classes) <= MOST_WORK_OF_PAIRS * of_rest
 
 
 def has_covariance(training_set: TrainingSet) -> bool:
@@ -157,7 +167,7 @@ def candidates(wanted: Wanted, training_set: TrainingSet) -> list[Candidate]:
         names = DECIDERS_OF_TWO
     few, more, most = PAIRS if is_linear else PAIRS_OF_KERNELS
     many = [more, most] if n_classes > MANY_CLASSES else [more]
-    if is_linear and not learns_from_all(training_set) and n_classes > MOST_WORK_OF_PAIRS * LISTED:
+    if is_linear and not trains_most_pairs(training_set):
         many = []
     # What costs most to train comes last, and may not be tried at all.
     found = [one for one in (PATHS, few, *against_the_rest(training_set), *many) if one.decide in names]
