@@ -1,5 +1,7 @@
 """Svmlight files in pieces, and fits of the command line with bounded memory."""
 
+from pathlib import Path
+
 import dask
 import numpy as np
 import pandas as pd
@@ -132,6 +134,12 @@ def test_parquet_files_read_in_pieces_have_the_limits_of_those_in_memory(tmp_pat
     with pytest.raises(RowFileError, match=message):
         out_of_core.BoundedMemory(None, 2**30, tmp_path).read(rows, RowFormat())
     assert pa.default_memory_pool().max_memory() < before + 2**26
+
+
+@pytest.mark.parametrize("kind", ["svmlight", "parquet"])
+def test_rows_that_are_read_in_pieces_cannot_come_from_standard_input(kind, tmp_path):
+    with pytest.raises(RowFileError, match=f"{kind} rows are read in pieces, and standard input has none"):
+        out_of_core.BoundedMemory(None, 2**30, tmp_path).read(Path("-"), RowFormat(name=kind))
 
 
 def test_a_fit_whose_processes_are_killed_says_that_memory_is_short(path, tmp_path, monkeypatch):

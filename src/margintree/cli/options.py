@@ -21,7 +21,11 @@ def _number_of_jobs(jobs: int | None) -> int | None:
 
 JobsOption = Annotated[
     int | None,
-    typer.Option("--jobs", callback=_number_of_jobs, help="Number of threads; -1 uses all cores. Default: one."),
+    typer.Option(
+        "--jobs",
+        callback=_number_of_jobs,
+        help="Number of threads; -1 uses all cores. Default: one. With fit --memory: of processes, one per core.",
+    ),
 ]
 
 

@@ -14,7 +14,7 @@ import typer
 
 from margintree.cli.parquet_rows import check_texts, opened
 from margintree.cli.row_files import DENSE_FILE_SHARE, MOST_COLUMNS, read_rows
-from margintree.cli.row_format import FittedFormat, RowFileError, RowFormat, Rows
+from margintree.cli.row_format import STANDARD_INPUT, FittedFormat, RowFileError, RowFormat, Rows
 from margintree.estimators.margin_tree import MarginTreeClassifier
 
 # Share of a worker's memory for the rows of one node, which are copied several times.
@@ -65,8 +65,12 @@ class BoundedMemory:
 
     def read(self, path: Path, how: RowFormat) -> Rows:
         """Return the rows of a file, without loading them into memory."""
-        read = {"csv": self._csv, "svmlight": self._svmlight, "parquet": self._parquet}
-        rows, self._bytes_per_row = read[how.kind(path)](path, how)
+        read, kind = {"csv": self._csv, "svmlight": self._svmlight, "parquet": self._parquet}, how.kind(path)
+        if path == STANDARD_INPUT and kind != "csv":
+            raise RowFileError(
+                f"With --memory, {kind} rows are read in pieces, and standard input has none. Save the rows to a file."
+            )
+        rows, self._bytes_per_row = read[kind](path, how)
         return rows
 
     # Each reader returns the rows, and the bytes that one of them takes in memory.
