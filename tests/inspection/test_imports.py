@@ -27,7 +27,7 @@ def test_neither_drawing_nor_documentation_packages_are_imported(code):
 @pytest.mark.parametrize(
     ("missing", "call", "message"),
     [
-        ("matplotlib", "plot_tree(tree)", "pip install 'margintree[plot]'"),
+        ("matplotlib", "plot_tree(tree)", "pip install matplotlib"),
         ("networkx", "to_networkx(tree)", "pip install networkx"),
     ],
 )

@@ -22,9 +22,7 @@ def pyplot(what: str) -> Any:
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
-        raise ImportError(
-            f"{what} draws with matplotlib. Install it with: pip install 'margintree[plot]' (or pip install matplotlib)"
-        ) from error
+        raise ImportError(f"{what} draws with matplotlib. Install it with: pip install matplotlib") from error
     return plt
 
 
